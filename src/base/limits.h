@@ -105,7 +105,7 @@
     100ULL /* the holder for a session that it killed; then its relatives count in full */
 #define LIMIT_TOOL_MS                                                                              \
     10000ULL /* cordon-tool to check arguments, and again to carry a call out; then it is killed */
-#define LIMIT_ROOM_MS   500ULL       /* between two looks at the room that a program takes */
+#define LIMIT_SPACE_MS  500ULL       /* between two looks at the disk space that a program takes */
 #define LIMIT_BROKER_MS 2000ULL      /* the broker to end, once its socket is closed */
 #define LIMIT_INDEX     (1024 * MIB) /* of one folder's documents, for Search */
 #define LIMIT_INDEX_LOCK_MS                                                                        \

@@ -31,14 +31,14 @@
 #define STATE   "search.state"
 
 /* What is indexed, and where the index lies. */
-struct place {
+struct kept_index {
     int folder, dir;
     char name[POLICY_COLLECTION_MAX + 1], shown[POLICY_COLLECTION_MAX + 2];
     char fresh[POLICY_COLLECTION_MAX + 8], lock[POLICY_COLLECTION_MAX + 8];
     char state[48]; /* what never changes and has this name is indexed; empty: it may change */
 };
 
-static void name_files(struct place *p, const char *name)
+static void name_files(struct kept_index *p, const char *name)
 {
     snprintf(p->name, sizeof p->name, "%s", name);
     snprintf(p->fresh, sizeof p->fresh, "%s.new", p->name);
@@ -78,7 +78,8 @@ static int keep_apart(int folder, int state, struct err *err)
                : 0;
 }
 
-static int open_collection(const char *name, const char *path, struct place *p, struct err *err)
+static int open_collection(const char *name, const char *path, struct kept_index *p,
+                           struct err *err)
 {
     char state[STATE_PATH_MAX];
     FD_AUTO home = -1;
@@ -98,7 +99,7 @@ static int open_collection(const char *name, const char *path, struct place *p, 
 }
 
 /* The checkout that is the lower layer of /workspace: what the run has not touched has the same times and inodes there. 1: it has none. */
-static int open_head(const struct flow *f, struct place *p, struct err *err)
+static int open_head(const struct flow *f, struct kept_index *p, struct err *err)
 {
     const struct jail_bind *lower = NULL;
     for (size_t i = 0; i < f->spec.nbinds; i++)
@@ -119,7 +120,7 @@ static int open_head(const struct flow *f, struct place *p, struct err *err)
 /* ---- up to date ---- */
 
 /* The index as it is; -1: there is none. */
-static int open_index(const struct place *p, struct err *err)
+static int open_index(const struct kept_index *p, struct err *err)
 {
     int fd = -1;
     struct stat st;
@@ -128,14 +129,14 @@ static int open_index(const struct place *p, struct err *err)
     return state_file(p->dir, p->name, O_RDONLY, &fd, err) < 0 ? -1 : fd;
 }
 
-static int name_new(const struct place *p, int fresh, struct err *err)
+static int name_new(const struct kept_index *p, int fresh, struct err *err)
 {
     return fdatasync(fresh) < 0 || renameat(p->dir, p->fresh, p->dir, p->name) < 0
                ? err_sys(err, "name the index %s", p->name)
                : 0;
 }
 
-static int index_now(const struct flow *f, const struct place *p, int stop,
+static int index_now(const struct flow *f, const struct kept_index *p, int stop,
                      struct tools_indexed *ret, struct err *err)
 {
     struct tools_process process = {.sock = -1};
@@ -160,7 +161,7 @@ static int index_now(const struct flow *f, const struct place *p, int stop,
 }
 
 /* An error leaves RET as it is, and the index that is there can be searched: then it is not current. */
-static int bring_up(const struct flow *f, const struct place *p, int stop,
+static int bring_up(const struct flow *f, const struct kept_index *p, int stop,
                     struct tools_indexed *ret, struct err *err)
 {
     const struct policy *policy = f->req->context->policy;
@@ -182,7 +183,7 @@ static int bring_up(const struct flow *f, const struct place *p, int stop,
 
 /* A checkout is named by the git id of its tree, and never changed: once all of it is in the index, there is nothing to look for. A note
  * that a crash left behind is of an older index at worst, and the run's own look finds what differs. */
-static bool is_noted(const struct place *p)
+static bool is_noted(const struct kept_index *p)
 {
     char noted[sizeof p->state] = "";
     struct stat st;
@@ -190,7 +191,7 @@ static bool is_noted(const struct place *p)
            strcmp(noted, p->state) == 0 && fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void note_state(const struct place *p)
+static void note_state(const struct kept_index *p)
 {
     struct err ignored = ERR_INIT; /* then the next search looks again */
     FD_AUTO fd = -1;
@@ -201,7 +202,7 @@ static void note_state(const struct place *p)
 /* A file that was as new as the look at it is read once more, so a state is noted by a look that found nothing to read.
  * What is not finished yet goes on at the next call; until then the process that has the query reads nothing by itself, which would
  * not be kept. */
-static void bring_up_head(const struct flow *f, const struct place *p, int stop,
+static void bring_up_head(const struct flow *f, const struct kept_index *p, int stop,
                           struct tools_indexed *ret, struct err *err)
 {
     if (is_noted(p)) {
@@ -247,7 +248,7 @@ static enum tools_end refuse_unreadable(const char *name, const struct err *why,
     return TOOLS_REFUSED;
 }
 
-static void close_place(struct place *p)
+static void close_kept(struct kept_index *p)
 {
     fd_close(p->folder);
     fd_close(p->dir);
@@ -258,7 +259,7 @@ enum tools_end flow_search_base(const struct flow *f, const char *collection, in
 {
     const struct policy *policy = f->req->context->policy;
     const char *path = *collection ? policy_find_collection(policy, collection) : NULL;
-    struct place p = {.folder = -1, .dir = -1};
+    struct kept_index p = {.folder = -1, .dir = -1};
     struct err why = ERR_INIT;
     *ret = (struct tools_base){.fd = -1};
     if (*collection && !path)
@@ -270,7 +271,7 @@ enum tools_end flow_search_base(const struct flow *f, const char *collection, in
         snprintf(ret->reason, sizeof ret->reason, "%.200s", why.msg);
     if (r == 0)
         ret->fd = open_index(&p, &why);
-    close_place(&p);
+    close_kept(&p);
     /* without one of a workspace, its files are read */
     return ret->fd < 0 && path ? refuse_unreadable(collection, &why, text) : TOOLS_OK;
 }

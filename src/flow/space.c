@@ -69,7 +69,7 @@ static void look_at_disks(struct flow *f)
                             &err) < 0 ||
             !space.short_of)
             continue;
-        snprintf(f->no_room, sizeof f->no_room,
+        snprintf(f->no_space, sizeof f->no_space,
                  "--rw %.160s: its disk has %llu MB free, and %llu MB are kept free "
                  "(workspaces.free and workspaces.free_percent of the policy): the run was ended",
                  f->disk_names[i], (unsigned long long)(space.free / MIB),
@@ -87,7 +87,7 @@ static bool on_tick(void *ctx)
         return true;
     look_at_quota(f);
     look_at_disks(f);
-    return !f->no_room[0];
+    return !f->no_space[0];
 }
 
 /* One that cannot be opened is left to whoever binds it. */
@@ -95,7 +95,8 @@ void flow_space_open(struct flow *f)
 {
     const struct jail_spec *s = &f->req->spec;
     for (size_t i = 0; i < s->nbinds && f->ndisks < LIMIT_BINDS; i++) {
-        const int fd = s->binds[i].writable ? open(s->binds[i].source, O_PATH | O_CLOEXEC) : -1;
+        const int fd =
+            s->binds[i].writable ? open(s->binds[i].source, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
         if (fd < 0)
             continue;
         f->disk_names[f->ndisks] = s->binds[i].source;
@@ -105,8 +106,8 @@ void flow_space_open(struct flow *f)
 
 int flow_space_watch(struct flow *f, struct err *err)
 {
-    const struct itimerspec every = {.it_interval = {.tv_nsec = LIMIT_ROOM_MS * 1000000L},
-                                     .it_value = {.tv_nsec = LIMIT_ROOM_MS * 1000000L}};
+    const struct itimerspec every = {.it_interval = {.tv_nsec = LIMIT_SPACE_MS * 1000000L},
+                                     .it_value = {.tv_nsec = LIMIT_SPACE_MS * 1000000L}};
     f->space_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (f->space_timer < 0 || timerfd_settime(f->space_timer, 0, &every, NULL) < 0)
         return err_sys(err, "timerfd");
@@ -116,8 +117,8 @@ int flow_space_watch(struct flow *f, struct err *err)
 void flow_space_end(struct flow *f)
 {
     look_at_quota(f);
-    if (f->no_room[0])
-        flow_result_say(f->result, FLOW_ERROR, "filesystem", "CODE", "StorageError", f->no_room);
+    if (f->no_space[0])
+        flow_result_say(f->result, FLOW_ERROR, "filesystem", "CODE", "StorageError", f->no_space);
 }
 
 void flow_space_close(struct flow *f)

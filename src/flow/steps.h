@@ -87,7 +87,7 @@ struct flow {
     int disks[LIMIT_BINDS];      /* folders of --rw, and what they are called */
     const char *disk_names[LIMIT_BINDS];
     size_t ndisks;
-    char no_room[360]; /* why the run was ended; empty: there was room */
+    char no_space[360]; /* why the run was ended; empty: there was room */
     char lost[160]; /* how the host ended the child before it was told to go; empty: it did not */
 };
 
