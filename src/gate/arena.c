@@ -2,8 +2,8 @@
 /* The arena: several judges who do not know of each other, all asked at once. One no is a no. A judge
  * that says something else than a verdict on this very code counts as hostile and as a no; one that
  * says nothing, too late, or dies, has not said yes. A yes needs the quorum (all of them, unless the
- * policy says fewer). Judges see code and arguments, not the files of a workspace: a change to those is
- * verified in a clone (`cordon workspace verify`). */
+ * policy says fewer). Judges see code and arguments, not the files of a workspace: what a clone of one
+ * changed is shown to them as a patch (`cordon workspace verify`, tool merge). */
 #include "gate/child.h"
 #include "gate/inside.h"
 #include "gate/verdict.h"

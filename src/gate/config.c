@@ -8,11 +8,13 @@
 #include <string.h>
 
 /* Running code that was not there before is of the category meta, risk high, as LoadModule is.
- * `exec` has nothing that a judge could read. Tools that guest code calls stand here as well. */
+ * `exec` has nothing that a judge could read; `merge` (of a clone of a workspace) is about sources that were judged one by
+ * one, and is shown as a patch. Tools that guest code calls stand here as well. */
 const struct gate_tool gate_tools[] = {
     {"run", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, false},
     {"exec", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, true},
     {"session", GATE_TOOL_EXECUTION, GATE_CATEGORY_META, false},
+    {"merge", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"echo", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"ReadFile", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
     {"ListFiles", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},

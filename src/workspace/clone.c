@@ -108,10 +108,9 @@ static int tree_of(struct workspace *w, const git_oid *id, git_tree **ret, struc
     return r < 0 ? workspace_git_err(err, "the history is broken") : 0;
 }
 
-int workspace_changed(struct workspace *w, const struct workspace_sink *out, struct err *err)
+/* The trees at which the clone began and at which it is. */
+static int both_ends(struct workspace *w, git_tree **ret_old, git_tree **ret_new, struct err *err)
 {
-    git_tree *old = NULL, *new = NULL;
-    git_diff *diff = NULL;
     git_oid head, base;
     int r = only_clone(w, err);
     if (r == 0)
@@ -119,9 +118,17 @@ int workspace_changed(struct workspace *w, const struct workspace_sink *out, str
     if (r == 0)
         r = began(w, &head, &base, err);
     if (r == 0)
-        r = tree_of(w, &base, &old, err);
+        r = tree_of(w, &base, ret_old, err);
     if (r == 0)
-        r = tree_of(w, &head, &new, err);
+        r = tree_of(w, &head, ret_new, err);
+    return r;
+}
+
+int workspace_changed(struct workspace *w, const struct workspace_sink *out, struct err *err)
+{
+    git_tree *old = NULL, *new = NULL;
+    git_diff *diff = NULL;
+    int r = both_ends(w, &old, &new, err);
     if (r == 0 && git_diff_tree_to_tree(&diff, w->repo, old, new, NULL) < 0)
         r = workspace_git_err(err, "two states cannot be compared");
     const size_t count = r == 0 ? git_diff_num_deltas(diff) : 0;
@@ -131,6 +138,17 @@ int workspace_changed(struct workspace *w, const struct workspace_sink *out, str
             r = out->put(out->ctx, d->new_file.path, strlen(d->new_file.path) + 1);
     }
     git_diff_free(diff);
+    git_tree_free(old);
+    git_tree_free(new);
+    return r;
+}
+
+int workspace_changes(struct workspace *w, const struct workspace_sink *out, struct err *err)
+{
+    git_tree *old = NULL, *new = NULL;
+    int r = both_ends(w, &old, &new, err);
+    if (r == 0)
+        r = workspace_patch(w->repo, old, new, WORKSPACE_TEXT, out, err);
     git_tree_free(old);
     git_tree_free(new);
     return r;

@@ -106,6 +106,9 @@ ERR_MUST_USE int workspace_clone(struct workspace *w, const char *name, const ch
  * behind it. */
 ERR_MUST_USE int workspace_changed(struct workspace *w, const struct workspace_sink *out,
                                    struct err *err);
+/* All that the clone W changed since then, as `git diff` prints it. */
+ERR_MUST_USE int workspace_changes(struct workspace *w, const struct workspace_sink *out,
+                                   struct err *err);
 /* The clone W was verified while its head was ID. ERR_STATE: it has moved. */
 ERR_MUST_USE int workspace_verified(struct workspace *w, const char *id, struct err *err);
 /* The clone's head becomes its workspace's, and the clone is no more. ERR_STATE: the workspace has moved since (a

@@ -51,13 +51,68 @@ def ordinary(who):
     tap.ok(early.code == 1 and "cordon workspace verify w@try" in early.err and ids("w", who)["main"] == start, f"{who}: a clone that was not verified is not merged", early.story())
     seen = workspace("verify", "w@try", "--json", "--policy", policy("workspaces:\n  verify: ['test -f new.py && grep -q more a', 'echo left > made-by-verify']\n", who), who=who)
     parts = [(p["kind"], p["what"], p["exit_code"]) for p in (seen.json or {}).get("parts", ())]
-    tap.ok(seen.code == 0 and seen["verified"] is True and seen["id"] == now and parts[:1] == [("check", "new.py", 0)] and [p[0] for p in parts] == ["check", "command", "command"],
-           f"{who}: verify checks the source that the clone added and runs the commands of the policy on its files", seen.story())
+    tap.ok(seen.code == 0 and seen["verified"] is True and seen["id"] == now and parts[:1] == [("check", "new.py", 0)] and [p[0] for p in parts] == ["check", "command", "command", "gate"],
+           f"{who}: verify checks the source that the clone added, runs the commands of the policy on its files and asks the gate", seen.story())
     tap.eq(ids("w", who), {"main": start, "try": now}, f"{who}: what a command of verify writes is in no commit")
     done = workspace("merge", "w@try", who=who)
     tap.ok(done.code == 0 and ids("w", who) == {"main": now}, f"{who}: merge makes the clone's commits the workspace's, and the clone is gone", done.story(), ids("w", who))
     tap.eq(shell("w", "cat a new.py", who=who)["stdout"], "a\nmore\nprint(2)\n", f"{who}: the workspace has the files of the clone that was merged")
     tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after a merge")
+
+
+def languages(who):
+    """A changed source is judged by the judge of its own language."""
+    fresh("l", {"a": "a\n"}, who)
+    workspace("clone", "l", "c", who=who)
+    shell("l@c", "mkdir d.py; echo 'puts 1' > good.rb; echo 'eval gets' > d.py/evil.rb; echo 'import subprocess' > notes.txt; echo 'print(1)' > .py", who=who)
+    r = workspace("verify", "l@c", "--json", who=who)
+    tap.eq({p["what"]: p["exit_code"] for p in r["parts"]}, {"good.rb": 0, "d.py/evil.rb": 1, ".py": 0}, f"{who}: verify judges Ruby as Ruby, and no file without a language")
+    tap.ok(r.code == 1 and r["verified"] is False, f"{who}: a Ruby source that is refused fails the verification", r.story())
+
+
+# A judge: keeps what it was shown, and says no to a patch that adds the word forbidden.
+JUDGE = """#!/bin/sh
+cat > {seen}/patch
+printf '%s %s %s' "$CORDON_TOOL" "$CORDON_RISK" "$CORDON_ARGUMENTS" > {seen}/asked
+if grep -q '^+.*forbidden' {seen}/patch; then verdict=reject; else verdict=approve; fi
+printf 'cordon-verdict 1\ncode %s\nverdict %s\nreason it was read\n' "$CORDON_CODE_SHA256" "$verdict"
+"""
+
+
+def judged(who):
+    """The arena judges the diff of a clone."""
+    seen, judge = TOP / "seen", TOP / "judge"
+    seen.mkdir(exist_ok=True)
+    seen.chmod(0o777)
+    for name in ("patch", "asked"):
+        (seen / name).unlink(missing_ok=True)
+    judge.write_text(JUDGE.format(seen=seen))
+    judge.chmod(0o755)
+    rules = policy(f"arena:\n  enabled: true\n  judges: [{{name: reader, command: [{judge}]}}]\n", who)
+    start = fresh("j", {"a": "old\n"}, who)
+    workspace("clone", "j", "good", who=who)
+    shell("j@good", "echo new > a; echo b > b; ln -s /etc/passwd link", who=who)
+    r = workspace("verify", "j@good", "--json", "--policy", rules, who=who)
+    tap.ok(r.code == 0 and [p["kind"] for p in r["parts"]] == ["gate"] and r["verified"] is True, f"{who}: a clone whose patch the judges approve is verified", r.story())
+    tap.eq((seen / "patch").read_text(), git("j", "diff", "main", "good", who=who), f"{who}: the judges are shown what git diff prints between the workspace and the clone")
+    tool, risk, arguments = (seen / "asked").read_text().split(" ", 2)
+    tap.eq((tool, risk, json.loads(arguments)), ("merge", "high", {"workspace": "j@good", "id": ids("j", who)["good"]}), f"{who}: the judges are told that it is a merge, and of what")
+    workspace("clone", "j", "bad", who=who)
+    shell("j@bad", "echo forbidden > c", who=who)
+    r = workspace("verify", "j@bad", "--json", "--policy", rules, who=who)
+    tap.ok(r.code == 1 and r["verified"] is False and "gate.arena" in r["parts"][-1]["what"] and "it was read" in r["parts"][-1]["what"],
+           f"{who}: a clone whose patch a judge rejects is not verified, and the reason is told", r.story())
+    tap.ok(workspace("merge", "j@bad", who=who).code == 1 and ids("j", who)["main"] == start, f"{who}: a clone that the judges rejected is not merged")
+    r = workspace("verify", "j@bad", "--json", "--policy", policy("arena: {enabled: true}\n", who), who=who)
+    tap.ok(r.code == 1 and "has no judges" in r["parts"][-1]["what"], f"{who}: an arena without judges verifies no clone", r.story())
+    (seen / "patch").unlink()
+    shell("j@bad", "echo 'import subprocess' > evil.py", who=who)
+    r = workspace("verify", "j@bad", "--json", "--policy", rules, who=who)
+    tap.ok(r.code == 1 and not (seen / "patch").exists(), f"{who}: no judge is asked about a clone whose source is refused anyway", r.story())
+    readers = TOP / "readers.yaml"
+    readers.write_text("version: 1\nroles: {reader: {tools: [ReadFile]}}\nrun: {memory_by: rlimit, role: reader}\n")
+    r = workspace("verify", "j@good", "--json", "--policy", readers, who=who)
+    tap.ok(r.code == 1 and "gate.role" in r["parts"][-1]["what"], f"{who}: a role without the tool merge verifies no clone", r.story())
 
 
 def refused(who):
@@ -144,6 +199,8 @@ def planted(who):
 for person in users():
     ordinary(person)
     refused(person)
+    languages(person)
+    judged(person)
     by_policy(person)
 names(users()[-1])
 recorded(users()[-1])

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each part is a command of our own in a process of its own (`cordon check`, `cordon exec --workspace W@C --discard`), so
  * it is judged, gated, jailed and recorded as if a person had typed it, and what a command leaves is discarded. The
- * checkout of the clone is ours: no part of a path in it is a link, and the paths come from the store.
+ * checkout of the clone is ours: no part of a path in it is a link, and the paths come from the store. The gate is asked
+ * last, with the patch: whoever the policy asks (the judges of the arena, a person) is not asked about what fails anyway.
  *
  * Waits: sys_child_wait in run_part; a check, or a command of the policy, whose own deadline is shorter;
  *          that and twice LIMIT_WORKSPACE_LOCK_MS; it is killed, and the clone is not verified */
 #include "workspace_verify.h"
 
 #include "base/jsonw.h"
+#include "base/languages.h"
 #include "base/limits.h"
 #include "commands.h"
 #include "flow/context.h"
+#include "jail_options.h"
 #include "result.h"
 #include "sys/child.h"
 #include "sys/fd.h"
@@ -32,6 +35,7 @@ struct verifying {
     struct workspace_order order;
     const struct workspace_verify *v;
     const struct policy *policy;
+    struct flow_context *context;
     char policy_file[4096]; /* absolute: a part runs in the clone's files; empty: none was named */
     char head[41], tree[41];
     int files; /* the checkout */
@@ -79,18 +83,21 @@ static void tell(struct verifying *g, const char *kind, const char *what, int st
     jsonw_close(&g->out, '}');
 }
 
-/* ---- sources, then commands ---- */
+/* ---- sources and commands ---- */
 
-static bool is_source(const char *path)
+/* The language that judges it; NULL: none of ours does. */
+static const struct language *language_of(const char *path)
 {
-    const size_t len = strlen(path);
-    return len > 3 && strcmp(path + len - 3, ".py") == 0;
+    const char *name = strrchr(path, '/'), *dot = strrchr(name ? name : path, '.');
+    const struct language *l = dot ? language_ending(dot) : NULL;
+    return l && l->worker ? l : NULL;
 }
 
-static int check_source(struct verifying *g, const char *path, struct err *err)
+static int check_source(struct verifying *g, const char *path, const struct language *lang,
+                        struct err *err)
 {
     char file[4200];
-    const char *argv[12] = {"cordon", "check", "--lang", "python", "--intake", "source"};
+    const char *argv[12] = {"cordon", "check", "--lang", lang->name, "--intake", "source"};
     size_t n = 6;
     snprintf(file, sizeof file, "./%s", path); /* one that begins with - is no option */
     if (g->v->profile) {
@@ -114,9 +121,11 @@ static int check_sources(struct verifying *g, struct err *err)
     buf_init(&paths, 64 * MIB);
     g->order.verb = "changed";
     int r = workspace_order_run(&g->order, &paths, err);
-    for (size_t at = 0; r == 0 && at < paths.len; at += strlen(paths.data + at) + 1)
-        if (is_source(paths.data + at))
-            r = check_source(g, paths.data + at, err);
+    for (size_t at = 0; r == 0 && at < paths.len; at += strlen(paths.data + at) + 1) {
+        const struct language *lang = language_of(paths.data + at);
+        if (lang)
+            r = check_source(g, paths.data + at, lang, err);
+    }
     buf_done(&paths);
     return r;
 }
@@ -141,6 +150,63 @@ static int run_command(struct verifying *g, const char *command, struct err *err
     if (status >= 0)
         tell(g, "command", command, status);
     return status < 0 ? status : 0;
+}
+
+/* ---- the gate ---- */
+
+/* 1: the patch may be merged. 0: NO says why not. */
+static int decide(const struct verifying *g, const struct buf *patch, struct gate_refusal *no,
+                  struct err *err)
+{
+    char arguments[256]; /* a yes is for this clone as it is */
+    snprintf(arguments, sizeof arguments, "{\"workspace\": \"%.130s\", \"id\": \"%s\"}",
+             g->order.name, g->head);
+    const char *const writes[] = {"/workspace"};
+    struct flow_request waits = {.context = g->context};
+    result_ask(&waits, &(struct jail_options){0});
+    struct gate_request ask = {.run = g->head,
+                               .role = waits.role,
+                               .tool = "merge",
+                               .code = patch->data ? patch->data : "",
+                               .code_len = patch->len,
+                               .arguments = arguments,
+                               .writes = writes,
+                               .nwrites = 1,
+                               .wait_ms = waits.wait_ms,
+                               .approval_wait_ms = waits.approval_wait_ms};
+    struct gate_ticket *ticket = NULL;
+    struct gate_plan *plan = NULL;
+    gate_client_uid(&ask.client, getuid());
+    int r = gate_admit(g->context->gate, &ask, &ticket, no, err);
+    if (r == 1)
+        r = gate_decide(ticket, NULL, &plan, no, err);
+    if (r == 1) {
+        gate_plan_start(plan, "merge");
+        gate_release(plan, &(struct gate_outcome){.status = "ok"});
+    }
+    return r;
+}
+
+static int ask_gate(struct verifying *g, struct err *err)
+{
+    struct gate_refusal no = {.word = "gate.state"};
+    struct buf patch;
+    buf_init(&patch, 64 * MIB);
+    g->order.verb = "changes";
+    int r = workspace_order_run(&g->order, &patch, err);
+    if (r == 0)
+        r = result_open_gate(g->context, g->out.out, err);
+    if (r == 0)
+        r = decide(g, &patch, &no, err);
+    if (r == 0) {
+        char why[700];
+        snprintf(why, sizeof why, "%s: %s; %s", no.word, no.reason, no.hint);
+        tell(g, "gate", why, EXIT_FAILED);
+    } else if (r == 1) {
+        tell(g, "gate", "merge", EXIT_DONE);
+    }
+    buf_done(&patch);
+    return r < 0 ? r : 0;
 }
 
 /* ---- the clone ---- */
@@ -195,6 +261,8 @@ static int look(struct verifying *g, struct err *err)
     int r = check_sources(g, err);
     for (size_t i = 0; r == 0 && i < g->policy->workspaces.verify.count; i++)
         r = run_command(g, g->policy->workspaces.verify.items[i], err);
+    if (r == 0 && g->bad == 0)
+        r = ask_gate(g, err);
     return r == 0 && g->bad == 0 ? note_verified(g, err) : r;
 }
 
@@ -217,8 +285,8 @@ static void print_verdict(struct verifying *g, struct buf *text)
 
 int workspace_verify(const char *name, const struct workspace_verify *v, bool json, struct err *err)
 {
-    struct verifying g = {.order = WORKSPACE_ORDER_INIT, .v = v, .files = -1};
     struct flow_context context = {0};
+    struct verifying g = {.order = WORKSPACE_ORDER_INIT, .v = v, .context = &context, .files = -1};
     struct buf text;
     buf_init(&text, 64 * MIB);
     int r = flow_context_open(&context, v->policy, err);

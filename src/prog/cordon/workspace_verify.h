@@ -2,8 +2,8 @@
 /* `cordon workspace verify`: whether a clone may be merged.
  *
  * Takes:   the name of a clone, the policy.
- * Gives:   the verdict on each changed source and each command of the policy; where all are good, a note in the store that
- *          the clone was verified as it is.
+ * Gives:   the verdict on each changed source and each command of the policy, and where all are good the gate's on the
+ *          patch; where that is good, too, a note in the store that the clone was verified as it is.
  * Never:   runs or judges anything outside a jail; changes the clone.
  * Runs in: `cordon`.
  */

@@ -55,17 +55,31 @@ int order_clone(const struct order *o, struct err *err)
     return r < 0 ? r : tell_clone(o, name, id, err);
 }
 
-/* Paths, each with a NUL behind it. */
-int order_changed(const struct order *o, struct err *err)
+static int print_of_clone(const struct order *o,
+                          int (*print)(struct workspace *w, const struct workspace_sink *out,
+                                       struct err *err),
+                          struct err *err)
 {
     struct workspace *w = NULL;
     struct output out;
     output_init(&out, STDOUT_FILENO, false);
     int r = workspace_open(o->name, false, &w, err);
     if (r == 0)
-        r = workspace_changed(w, &(struct workspace_sink){output_put, &out}, err);
+        r = print(w, &(struct workspace_sink){output_put, &out}, err);
     workspace_close(w);
     return output_end(&out, r, err);
+}
+
+/* Paths, each with a NUL behind it. */
+int order_changed(const struct order *o, struct err *err)
+{
+    return print_of_clone(o, workspace_changed, err);
+}
+
+/* The same as a patch: what `merge` would bring. */
+int order_changes(const struct order *o, struct err *err)
+{
+    return print_of_clone(o, workspace_changes, err);
 }
 
 int order_verified(const struct order *o, struct err *err)

@@ -305,7 +305,7 @@ static const struct verb {
     {"export", do_export},     {"import", do_import},      {"list", order_list},
     {"log", do_log},           {"restore", do_restore},    {"snapshot", do_snapshot},
     {"clone", order_clone},    {"changed", order_changed}, {"verified", order_verified},
-    {"merge", order_merge},    {"discard", order_discard},
+    {"merge", order_merge},    {"discard", order_discard}, {"changes", order_changes},
 };
 
 static bool read_order(char **argv, struct order *ret, const struct verb **ret_verb)

@@ -49,6 +49,7 @@ unsigned order_percent(const struct order *o, const struct workspace *w);
 /* clones.c, list.c */
 ERR_MUST_USE int order_clone(const struct order *o, struct err *err);
 ERR_MUST_USE int order_changed(const struct order *o, struct err *err);
+ERR_MUST_USE int order_changes(const struct order *o, struct err *err);
 ERR_MUST_USE int order_verified(const struct order *o, struct err *err);
 ERR_MUST_USE int order_merge(const struct order *o, struct err *err);
 ERR_MUST_USE int order_discard(const struct order *o, struct err *err);
