@@ -159,7 +159,9 @@ struct jail_watch {
     const struct jail_limits *limits;
     struct jail_family *family; /* of a session: its branches have the same listener; else NULL */
     pid_t only;                 /* of a session: the process whose calls are ours */
-    bool group_counts; /* a cgroup tells when it refused a task: no need to guess at the end */
+    /* A cgroup bounds memory, and not the address space of each process; and it tells when it refused a task: no need to guess at
+     * the end. */
+    bool in_group;
     struct jail_outcome *out;
 };
 void jail_notify_handle(struct jail_watch *w); /* one pending notification, if there is one */

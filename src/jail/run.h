@@ -87,7 +87,8 @@ struct jail_outcome {
     int exit_code, signal;
     int stopped_by; /* the signal that jail_run_heed_keys was told to stop it by; 0: none */
     uint64_t wall_us, cpu_us, memory;
-    uint64_t mapped; /* the most address space that a process which failed had; 0: not looked at */
+    /* The most address space that a process which failed had, or asked for at once; 0: not looked at. */
+    uint64_t mapped;
     uint64_t bytes[2]; /* by stream, all that was written */
     const char *memory_enforced_by;
     struct jail_layers layers;

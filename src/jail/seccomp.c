@@ -29,10 +29,12 @@ int jail_seccomp_apply(const struct jail_spec *spec, int *ret_listener, struct e
     struct sock_filter cap[ROOM];
     struct sock_fprog prog = {f->len, (struct sock_filter *)f->insns};
     /* Where the address space is the limit, the supervisor sees each request for a large part of it, and so can
-     * tell whether a failure was the limit's; a cgroup kills, and says so. */
-    if (spec->memory_by_rlimit && f->n_over) {
+     * tell whether a failure was the limit's. A cgroup kills, and says so; but the kernel refuses a request that is larger
+     * than the machine before any cgroup hears of it, so those for more than the whole limit are seen there, too. */
+    if (f->n_over) {
         base_assert(f->len <= ROOM);
-        jail_filter_bound(f, spec->limits.memory / JAIL_MEMORY_SEEN, cap);
+        jail_filter_bound(f, spec->limits.memory / (spec->memory_by_rlimit ? JAIL_MEMORY_SEEN : 1),
+                          cap);
         prog.filter = cap;
     }
     *ret_listener = -1;

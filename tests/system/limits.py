@@ -98,6 +98,11 @@ for who in tapsys.users():
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
     tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: a program that copes with a MemoryError at 2 GB ends ok, and the limit is listed", run.story())
+    if "cgroup" in by:  # address space is free there; what no machine has is refused by the kernel, before the cgroup hears of it
+        for what, code, status in (("fails for it", "bytearray(1 << 50)", "memory"), ("copes with it", "try: bytearray(1 << 50)\nexcept MemoryError: print(1)", "ok"),
+                                   ("fails for something else", "try: bytearray(1 << 50)\nexcept MemoryError: raise KeyError", "error")):
+            run = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--memory-by", "cgroup", "-c", code], who)
+            tap.ok(run["status"] == status and not run.rules(), f"{who}: a petabyte at once, in a cgroup, of a program that {what}", run.story())
     if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 3 << 30:
         run = tapsys.exec_json(programs, ["--memory", "3g", "--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", big], who)
         tap.ok(run["status"] == "ok" and not run.rules(), f"{who}: twin: 2 GB of 3", run.story())

@@ -148,11 +148,11 @@ void jail_notify_last_look(struct jail_watch *w, pid_t pid)
         jail_violation_add(w->out, "resources", "limit.descriptors", detail,
                            "close what is no longer used, or ask for --descriptors N");
     }
-    unsigned long children = w->limits->processes && !w->group_counts ? count_children(pid) : 0;
+    unsigned long children = w->limits->processes && !w->in_group ? count_children(pid) : 0;
     if (children && children >= w->limits->processes)
         jail_violation_processes(w->out, children, w->limits->processes);
     unsigned long tasks = count_threads(pid);
-    if (!w->group_counts && tasks > w->limits->threads + w->limits->processes && tasks > 1) {
+    if (!w->in_group && tasks > w->limits->threads + w->limits->processes && tasks > 1) {
         char detail[80];
         snprintf(detail, sizeof detail, "%lu threads in use at its end", tasks);
         jail_violation_add(w->out, "resources", "limit.threads", detail,
@@ -269,6 +269,10 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
         return jail_locks_may_take(w, pid) ? 0 : ENOLCK;
     if (n->data.nr == SYS_mmap || n->data.nr == SYS_mremap) {
         uint64_t more = memory_asked(n);
+        if (w->in_group) { /* address space costs nothing there: the kernel decides */
+            w->out->mapped = more > w->out->mapped ? more : w->out->mapped;
+            return 0;
+        }
         if (!asks_too_much(w, pid, more))
             return 0;
         record_memory(w, more);

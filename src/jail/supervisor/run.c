@@ -73,7 +73,7 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
             r = jail_cgroup_make(&run->spec.limits, &run->janitor, &run->cgroup, &why);
         if (r == 0) {
             run->out.memory_enforced_by = run->cgroup.version == 2 ? "cgroup v2" : "cgroup v1";
-            run->cpu_by_group = run->watch.group_counts = true;
+            run->cpu_by_group = run->watch.in_group = true;
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
