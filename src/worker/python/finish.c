@@ -10,6 +10,27 @@
 
 #include <string.h>
 
+/* What every program's end looks up. Interned once, in the template: a lookup by text makes a new string each time, and
+ * CPython's cache of attributes knows a name by its address. */
+enum word { THREADING, ATEXIT, FLUSH, WORDS };
+
+static PyObject *word(enum word w)
+{
+    static const char *const texts[WORDS] = {"threading", "atexit", "flush"};
+    static PyObject *kept[WORDS];
+    if (!kept[w])
+        kept[w] = PyUnicode_InternFromString(texts[w]);
+    return kept[w]; /* borrowed; NULL: no memory */
+}
+
+static PyObject *named(PyObject *dict, enum word w)
+{
+    PyObject *name = word(w), *found = name ? PyDict_GetItemWithError(dict, name) : NULL;
+    if (!found)
+        PyErr_Clear();
+    return found; /* borrowed */
+}
+
 static PyObject *loaded(const char *module)
 {
     return PyDict_GetItemString(PyImport_GetModuleDict(), module); /* borrowed */
@@ -122,7 +143,9 @@ static int forget_tidying(PyObject *atexit)
 
 int py_finish_prepare(struct err *err)
 {
-    PyObject *atexit = loaded("atexit"), *hooks = part(loaded("threading"), "_threading_atexits");
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed, and what is found there */
+    PyObject *atexit = named(modules, ATEXIT);
+    PyObject *hooks = part(named(modules, THREADING), "_threading_atexits");
     hooks_before = hooks && PyList_CheckExact(hooks) ? PyList_GET_SIZE(hooks) : 0;
     if (!atexit || (prepare_logging(atexit) == 0 && forget_tidying(atexit) == 0))
         return 0;
@@ -134,8 +157,8 @@ int py_finish_prepare(struct err *err)
 
 static void flush(const char *name)
 {
-    PyObject *f = PySys_GetObject(name); /* borrowed; may be anything by now */
-    PyObject *r = f && f != Py_None ? PyObject_CallMethod(f, "flush", NULL) : NULL;
+    PyObject *f = PySys_GetObject(name), *how = word(FLUSH); /* borrowed; may be anything by now */
+    PyObject *r = f && f != Py_None && how ? PyObject_CallMethodNoArgs(f, how) : NULL;
     if (!r)
         PyErr_Clear(); /* a closed stream has nothing left to give */
     Py_XDECREF(r);
@@ -149,7 +172,8 @@ void py_interp_flush(void)
 
 void py_interp_finish(void)
 {
-    PyObject *threading = loaded("threading"), *atexit = loaded("atexit");
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed, and what is found there */
+    PyObject *threading = named(modules, THREADING), *atexit = named(modules, ATEXIT);
     if (threading && !is_alone(threading))
         call(threading, "_shutdown");
     if (atexit)

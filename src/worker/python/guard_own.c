@@ -47,6 +47,7 @@ bool guard_own_is_of_files(const char *name, size_t len)
 
 static bool serves_files;
 static PyMethodDef *ask_for_files;
+static PyObject *unsaved; /* of files.py: what was written and not closed; NULL: not loaded */
 
 void py_guard_files(PyMethodDef *ask)
 {
@@ -227,6 +228,18 @@ static int fill_as_library(PyObject *module, const struct guard_own_code *c)
     return r;
 }
 
+/* The dict is looked up once, in the template: every program's end asks whether it is empty. */
+static int note_unsaved(PyObject *module)
+{
+    PyObject *dict = PyObject_GetAttrString(module, "_unsaved");
+    if (!dict || !PyDict_CheckExact(dict)) {
+        Py_XDECREF(dict);
+        return -1;
+    }
+    unsaved = dict;
+    return 0;
+}
+
 static PyObject *make(const char *name)
 {
     const struct guard_own_code *c = find(name);
@@ -236,6 +249,8 @@ static PyObject *make(const char *name)
         PyObject *futures = guard_own_module(part);
         r = futures ? PyDict_SetItemString(PyModule_GetDict(module), "futures", futures) : -1;
     }
+    if (r == 0 && strcmp(name, files) == 0)
+        r = note_unsaved(module);
     if (r < 0)
         Py_CLEAR(module);
     return module;
@@ -283,11 +298,10 @@ PyObject *guard_own_open(PyObject *self, PyObject *args, PyObject *kwargs)
 
 void py_guard_save_files(void)
 {
-    PyObject *module = NULL;
-    for (size_t i = 0; i < MODULES && made[i].name && !module; i++)
-        if (strcmp(made[i].name, files) == 0)
-            module = made[i].module;
-    PyObject *r = module ? PyObject_CallMethod(module, "save", NULL) : Py_NewRef(Py_None);
+    if (!unsaved || PyDict_GET_SIZE(unsaved) == 0)
+        return;
+    PyObject *module = remembered(files);
+    PyObject *r = module ? PyObject_CallMethod(module, "save", NULL) : NULL;
     if (!r)
         PyErr_WriteUnraisable(module);
     Py_XDECREF(r);

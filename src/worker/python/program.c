@@ -15,6 +15,7 @@
 #include "judge.h"
 #include "names.h"
 #include "worker/frame/channel.h"
+#include "worker/frame/host.h"
 
 #include <string.h>
 
@@ -116,11 +117,14 @@ static int close_table(const struct check_ruleset *rules, PyObject *modules)
 /* A namespace that no program has seen: one that was made while the worker warmed itself, or a new one. */
 static int fresh_globals(const struct check_ruleset *rules)
 {
-    if (!program.spare) {
+    const bool spare = program.spare;
+    program.spare = false;
+    if (spare && worker_host_count() == 0) /* bound when it was made, and no tool has come since */
+        return 0;
+    if (!spare) {
         Py_CLEAR(program.globals);
         program.globals = py_guard_globals(rules);
     }
-    program.spare = false;
     return program.globals && py_host_bind(program.globals, rules) == 0 ? 0 : -1;
 }
 
