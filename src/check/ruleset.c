@@ -143,7 +143,7 @@ struct check_ruleset *check_ruleset_alloc(void)
 {
     struct check_ruleset *set = calloc(1, sizeof *set);
     if (set)
-        arena_init(&set->arena, 2 * CHECK_RULESET_MAX + CHECK_RULES_MAX * 300UL);
+        arena_init(&set->arena, CHECK_RULESET_MAX + CHECK_RULES_MAX * 300UL);
     return set;
 }
 
@@ -155,14 +155,6 @@ int check_ruleset_new(const struct policy_profile *profile, struct check_ruleset
         return err_set(err, ERR_MEMORY, "no memory for a rule set");
     set->profile = *profile;
     int r = check_ruleset_index(set, err);
-    struct buf wire; /* so that it is known again when it comes by the channel */
-    buf_init(&wire, CHECK_RULESET_MAX);
-    if (r == 0)
-        r = check_ruleset_encode(profile, &wire, err);
-    if (r == 0 && !(set->wire = arena_memdup(&set->arena, wire.data, wire.len)))
-        r = err_set(err, ERR_MEMORY, "no memory for a rule set");
-    set->wire_len = wire.len;
-    buf_done(&wire);
     if (r < 0) {
         check_ruleset_free(set);
         return r;

@@ -31,10 +31,6 @@ ERR_MUST_USE int check_ruleset_new(const struct policy_profile *profile,
                                    struct check_ruleset **ret_set, struct err *err);
 void check_ruleset_free(struct check_ruleset *set);
 
-/* Whether exactly these bytes are SET on the wire: a warm child that was given its rules ahead need not
- * decode them again (that costs 30 us, the comparison one). SET may be NULL. */
-bool check_ruleset_is(const struct check_ruleset *set, const void *data, size_t len);
-
 /* Name, switches and all rules in the table's order, for readers that go through them. */
 const struct policy_profile *check_ruleset_profile(const struct check_ruleset *set);
 

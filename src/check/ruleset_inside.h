@@ -32,8 +32,6 @@ struct check_slot {
 struct check_ruleset {
     struct arena arena;
     struct policy_profile profile;
-    const char *wire; /* its own wire form */
-    size_t wire_len;
     struct check_slot *slots; /* open addressing, at most two thirds full */
     uint32_t slot_mask;
     struct check_link *links;

@@ -125,9 +125,7 @@ static int decode(struct check_ruleset *set, const void *data, size_t len, struc
         return err_set(err, ERR_LIMIT, "a rule set of %zu bytes; at most %d", len,
                        CHECK_RULESET_MAX);
     char *copy = arena_memdup(&set->arena, data, len);
-    set->wire = arena_memdup(&set->arena, data, len);
-    set->wire_len = len;
-    if (!copy || !set->wire)
+    if (!copy)
         return err_set(err, ERR_MEMORY, "no memory for a rule set");
     struct wire_cursor c = {(unsigned char *)copy, (unsigned char *)copy + len, false};
     size_t items = wire_cbor_get_array(&c);
@@ -165,9 +163,4 @@ int check_ruleset_decode(const void *data, size_t len, struct check_ruleset **re
     }
     *ret_set = set;
     return 0;
-}
-
-bool check_ruleset_is(const struct check_ruleset *set, const void *data, size_t len)
-{
-    return set && set->wire_len == len && memcmp(set->wire, data, len) == 0;
 }
