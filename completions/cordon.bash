@@ -10,9 +10,9 @@ _cordon()
         --require-keys --strict --help'
     local run='--code --lang --intake --profile --method --args --save --ro --rw --in --out --replace --workspace --discard --venv --env --stdin --tool --worker --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --output --policy --role --task --no-wait --escape --json --events --images --help'
-    local session='--lang --code --in --venv --replace --events --images --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
+    local session='--lang --code --ro --rw --in --venv --replace --events --images --profile --packages --workspace --memory --descriptors --disk --inodes --idle --timeout --cpu --output --stdin
         --tool --worker --env --role --policy --no-wait --escape --json --help'
-    local repl='--lang --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
+    local repl='--lang --ro --rw --in --venv --profile --packages --workspace --session --env --stdin --tool --worker --timeout --cpu --memory --output --role
         --policy --no-wait --no-history --images --escape --json --help'
     local pool='--lang --profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
@@ -54,7 +54,7 @@ _cordon()
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
     session--profile | repl--profile | pool--profile | serve--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
-    session--in | session--venv | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy | serve--socket | serve--token-file)
+    session--ro | session--rw | session--in | session--venv | repl--ro | repl--rw | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy | serve--socket | serve--token-file)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;

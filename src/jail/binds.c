@@ -32,7 +32,7 @@ static const char *option(const struct jail_bind *b)
     return b->out ? "--out" : b->copied ? "--in" : b->writable ? "--rw" : "--ro";
 }
 
-static int check_dest(const struct jail_bind *b, struct err *err)
+int jail_bind_place(const struct jail_bind *b, struct err *err)
 {
     static const char *const taken[] = {"/live", "/dev",        "/.fd",
                                         "/proc", "/etc/passwd", "/etc/group"};
@@ -75,6 +75,10 @@ int jail_bind_open(const struct jail_bind *b, struct err *err)
     struct stat st;
     if (fstat(fd, &st) < 0)
         return err_sys(err, "stat %s", b->source);
+    if (b->inode && (st.st_dev != b->device || st.st_ino != b->inode))
+        return err_set(err, ERR_STATE,
+                       "%s %.160s: another folder has come to its place since it was looked at",
+                       option(b), b->source);
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
         return err_set(err, ERR_USAGE, "%s %s: neither a folder nor a regular file", option(b),
                        b->source);
@@ -166,7 +170,7 @@ int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int 
     spec->binds_detached = id->change && id->mapped_mounts && spec->mode == JAIL_FULL;
     for (; i < spec->nbinds; i++) {
         fds[i] = -1;
-        r = spec->binds[i].lower ? 0 : check_dest(&spec->binds[i], err);
+        r = spec->binds[i].lower ? 0 : jail_bind_place(&spec->binds[i], err);
         FD_AUTO source = r < 0 ? r : jail_bind_open(&spec->binds[i], err);
         if (source < 0) {
             r = source;

@@ -21,7 +21,10 @@ ERR_MUST_USE int jail_put(int source, int files, const struct jail_bind *bind, s
 ERR_MUST_USE int jail_put_left(int source, int files, const char *dest, const char *what,
                                struct err *err);
 
-/* binds.c: its source as O_PATH: a folder or a regular file that the caller may read, and no link on the way. */
+/* binds.c: its source as O_PATH: a folder or a regular file that the caller may read, and no link on the way. ERR_STATE: it is
+ * not the one that BIND says. */
 ERR_MUST_USE int jail_bind_open(const struct jail_bind *bind, struct err *err);
+/* ERR_USAGE: something else is at its destination in every jail. */
+ERR_MUST_USE int jail_bind_place(const struct jail_bind *bind, struct err *err);
 
 #endif

@@ -38,6 +38,7 @@ struct jail_bind {
     bool copied; /* not shown: its copy is put into /workspace, and is the guest's own */
     bool lower;  /* the lower layer of /workspace: not shown itself, and never changed */
     bool links;  /* the operator named SOURCE, not the caller: links on the way are followed */
+    uint64_t device, inode; /* of what SOURCE must be; inode 0: whatever is there */
 };
 
 #define JAIL_LIMITS(X)                                                                             \
@@ -98,6 +99,7 @@ struct jail_spec {
     bool binds_detached;   /* bind descriptors are detached mounts, made by real root */
     bool branches;         /* a child that may be forked while it lives */
     bool foreign;          /* a template that imports code which is not the system's */
+    bool alone;            /* a template of one child, which has the template's own id */
     bool locks_itself;     /* ours: executed while its root is built, where that can be (early.c) */
     uint64_t switches;     /* bits of enum jail_switch; always 0 in the product */
     uint64_t before_ms;    /* at most until jail_run_clock; 0: it is never called */

@@ -14,6 +14,7 @@
 #include "pool/holder.h"
 #include "pool/proto.h"
 #include "pool/registry.h"
+#include "pool/shares.h"
 #include "pool/stock.h"
 
 struct policy_profile;
@@ -57,9 +58,10 @@ struct pool_warm {
     char profile[POOL_PROFILE + 1];
     bool packages;
     bool pinned;       /* asked for by name: kept though nobody leases */
-    bool retired;      /* another has its place: it ends with the last of its children */
+    bool retired;      /* it lends no more: it ends with the last of its children */
     uint64_t replaces; /* serial of the one whose place it takes when it has children; 0: none */
     const struct policy_profile *rules;
+    struct pool_shares *shares;     /* what its one session sees of the host; NULL: nothing */
     struct jail_template *template; /* NULL: not up */
     bool up;                        /* the template has made a child */
     struct pool_stock stock;
@@ -150,7 +152,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_conn *conn);
 /* interpreter.c: the specification of a template, and the words that it points to. */
 struct pool_interpreter {
     const char *argv[4 + POOL_ENVIRONMENT_WORDS], *env[POOL_ENV + 1];
-    struct jail_bind binds[2 + POOL_SETTINGS];
+    struct jail_bind binds[2 + POOL_SETTINGS + POOL_SHARES];
     char modules[160];
 };
 /* ERR_MISSING: its language's worker is not installed. */
@@ -162,6 +164,9 @@ ERR_MUST_USE int pool_interpreter_spec(struct pool_interpreter *t, const struct 
 /* The one of ASKED's language, profile and packages. NULL with a reply in DECLINED: no such profile, no slot for a template. */
 struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
                                 struct pool_reply *declined);
+/* One for a session alone, which sees SHARES; those are its own then. It ends with that session and its branches. */
+struct pool_warm *pool_warm_own(struct pool_holder *h, const struct pool_request *asked,
+                                struct pool_shares *shares, struct pool_reply *declined);
 /* Starts it unless it runs or has failed just now. False: it does not run; w->error tells. */
 bool pool_warm_start(struct pool_holder *h, struct pool_warm *w);
 void pool_warm_event(struct pool_holder *h, struct pool_warm *w);

@@ -55,6 +55,9 @@ int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
     spec->foreign = spec->nbinds > 1; /* modules of a virtual environment can be imported */
     if (installed)
         spec->nbinds += pool_settings(t->binds + spec->nbinds);
+    for (size_t i = 0; w->shares && i < w->shares->count; i++)
+        t->binds[spec->nbinds++] = w->shares->binds[i];
+    spec->alone = w->shares;                /* root maps them to the id of one child */
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec->limits.flood = MIB;               /* a template prints next to nothing */
     return 0;

@@ -60,10 +60,12 @@ void pool_session_check_rest(struct pool_holder *h, struct pool_session *s)
 
 /* LENT and the child behind it. False: the client is gone, and so is its conn. */
 static bool hand_over(struct pool_holder *h, struct pool_conn *conn, const struct pool_reply *p,
-                      const struct jail_child *child)
+                      const struct pool_held *held)
 {
     struct err err = ERR_INIT;
-    if (!pool_conn_reply(h, conn, p, -1))
+    const struct jail_child *child = &held->child;
+    const struct pool_shares *shares = held->from->shares;
+    if (!pool_conn_reply(h, conn, p, shares ? shares->fd : -1))
         return false;
     if (jail_child_send(conn->sock, child, &err) == 0)
         return true;
@@ -139,8 +141,7 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
     snprintf(p.note, sizeof p.note, "%s", s->note);
     held->from->used_ns = h->now;
     signal_guest(s, SIGCONT);
-    if (!hand_over(h, conn, &p,
-                   &held->child)) { /* the client did not get it: the session rests again */
+    if (!hand_over(h, conn, &p, held)) { /* the client did not get it: the session rests again */
         pool_registry_back(s, &(struct pool_use_numbers){0}, h->now);
         pool_session_rest(s);
         return false;

@@ -18,10 +18,11 @@
 #include <stdint.h>
 
 /* What a holder keeps at most. Every table of its loop has one of these as its size. */
-#define POOL_CLIENTS        256 /* connections at once */
-#define POOL_TEMPLATES      8
-#define POOL_TEMPLATES_HELD 16 /* the same, those that come and those that go */
-#define POOL_SESSIONS       64 /* that live */
+#define POOL_CLIENTS   256 /* connections at once */
+#define POOL_TEMPLATES 8
+#define POOL_SESSIONS  64 /* that live */
+/* The same, those that come and those that go, and those of sessions that share folders with the host. */
+#define POOL_TEMPLATES_HELD (2 * POOL_TEMPLATES + POOL_SESSIONS)
 #define POOL_REMEMBERED     64 /* that are over and can still be asked about */
 #define POOL_WARM           64 /* children ahead, each template */
 #define POOL_LIMITS         10 /* numbers of struct jail_limits on the wire */

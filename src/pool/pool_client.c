@@ -39,6 +39,8 @@ int pool_client_open(struct pool_client *ret, const struct pool_environment *e, 
 void pool_client_close(struct pool_client *c)
 {
     fd_close(fd_take(&c->sock));
+    pool_shares_free(c->shares);
+    c->shares = NULL;
     c->ahead = false;
 }
 
@@ -156,6 +158,10 @@ static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_ch
         r = wire_open(&type, frame, in.len, err);
     if (r == 0 && type.type == WIRE_CHILD)
         return jail_child_read(&in, ret_child, err);
+    pool_shares_free(c->shares);
+    c->shares = NULL;
+    if (r == 0 && type.type == WIRE_LENT && in.nfds == 1)
+        r = pool_shares_read(ride[0], &c->shares, err);
     while (in.nfds)
         fd_close(ride[--in.nfds]);
     if (r == 0)
@@ -170,8 +176,10 @@ static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_ch
     return jail_child_receive(c->sock, ret_child, err);
 }
 
-static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t patience_ms,
-                  struct jail_child *ret_child, struct pool_answer *ret, struct err *err)
+/* LIST rides along; -1: nothing does. */
+static int borrow(struct pool_client *c, const struct pool_request *q, int list,
+                  uint64_t patience_ms, struct jail_child *ret_child, struct pool_answer *ret,
+                  struct err *err)
 {
     if (c->sock < 0) {
         nobody_there(ret);
@@ -179,7 +187,7 @@ static int borrow(struct pool_client *c, const struct pool_request *q, uint64_t 
     }
     int r = c->ahead ? drop_ahead(c, err) : 0;
     if (r == 0)
-        r = send_request(c, q, -1, err);
+        r = send_request(c, q, list, err);
     return r < 0 ? r : take_loan(c, patience_ms, ret_child, ret, err);
 }
 
@@ -294,7 +302,9 @@ int pool_client_new(struct pool_client *c, const struct pool_session_spec *spec,
     set_text(q.profile, sizeof q.profile, spec->profile);
     set_text(q.role, sizeof q.role, spec->role);
     int r = set_name(&q, spec->name, err);
-    return r < 0 ? r : borrow(c, &q, POOL_PATIENCE_MS, ret_child, ret, err);
+    return r < 0 ? r
+                 : borrow(c, &q, spec->shares ? spec->shares->fd : -1, POOL_PATIENCE_MS, ret_child,
+                          ret, err);
 }
 
 int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
@@ -305,7 +315,7 @@ int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
     /* a session that is lent and does not arrive is over */
     if (r == 0 && fd_spare(JAIL_CHILD_RIDE) < 0)
         r = err_sys(err, "descriptors for the session");
-    return r < 0 ? r : borrow(c, &q, 0, ret_child, ret, err);
+    return r < 0 ? r : borrow(c, &q, -1, 0, ret_child, ret, err);
 }
 
 int pool_client_branch(struct pool_client *c, const char *name, const char *note,

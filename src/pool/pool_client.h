@@ -12,6 +12,7 @@
 #include "jail/child.h"
 #include "pool/environment.h"
 #include "pool/proto.h"
+#include "pool/shares.h"
 #include "pool/socket.h"
 
 /* One connection: one lease at a time, one after the other. When it ends, the holder kills what is leased over it. */
@@ -21,6 +22,8 @@ struct pool_client {
     uint64_t budget;    /* bytes that idle sessions may hold, with what is asked; 0: no bound */
     bool ahead;         /* the next child was asked for, and its answer waits in the socket */
     struct pool_request asked; /* as this */
+    struct pool_shares
+        *shares; /* what the session that was last lent sees of the host; NULL: nothing */
 };
 
 /* What a holder said to a request. `declined` is no error: it tells what to do instead. */
@@ -81,6 +84,7 @@ struct pool_session_spec {
     struct jail_limits
         limits; /* cpu_ms bounds a call, not the session: that is the caller's to do */
     uint64_t idle_ms;
+    const struct pool_shares *shares; /* what it sees of the host; NULL: nothing */
 };
 
 /* Makes a session and lends it to the caller at once, as a call does. */

@@ -84,7 +84,7 @@ static int malformed(struct err *err, enum wire_type type, const char *what)
 
 size_t pool_request_descriptors(enum wire_type type)
 {
-    return type == WIRE_BACK ? 1 : 0;
+    return type == WIRE_BACK || type == WIRE_SESSION_NEW ? 1 : 0;
 }
 
 /* False for what is no request. */

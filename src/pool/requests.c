@@ -30,14 +30,20 @@ static bool declined_as(struct pool_holder *h, struct pool_conn *conn, const str
 
 /* ---- children ---- */
 
-/* NULL: it was declined. */
+/* NULL: it was declined. LIST: of what the session sees of the host; -1: nothing. */
 static struct pool_warm *template_for(struct pool_holder *h, struct pool_conn *conn,
-                                      const struct pool_request *q)
+                                      const struct pool_request *q, int list)
 {
     struct pool_reply no;
+    struct pool_shares *shares = NULL;
+    struct err err = ERR_INIT;
     char name[POOL_TEMPLATE_NAME];
     pool_template_name(pool_language(q->language), q->profile, q->packages, name, sizeof name);
-    struct pool_warm *w = pool_warm_get(h, q, &no);
+    if (list >= 0 && pool_shares_read(list, &shares, &err) < 0) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "%.150s", err.msg);
+        return NULL;
+    }
+    struct pool_warm *w = shares ? pool_warm_own(h, q, shares, &no) : pool_warm_get(h, q, &no);
     if (!w) {
         declined_as(h, conn, &no);
         return NULL;
@@ -77,7 +83,7 @@ static void wait_for_child(struct pool_holder *h, struct pool_conn *conn, struct
 static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_warm *w = template_for(h, conn, q);
+    struct pool_warm *w = template_for(h, conn, q, -1);
     if (!w)
         return;
     if (pool_warm_take(h, w, &q->limits, &child)) {
@@ -98,7 +104,8 @@ static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct
         wait_for_child(h, conn, w, q, q->number < 60000 ? q->number : 60000);
 }
 
-static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
+static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q,
+                   int list)
 {
     struct pool_reply no;
     if (!pool_registry_room(&h->sessions, q->name, &no) ||
@@ -106,7 +113,7 @@ static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct p
         declined_as(h, conn, &no);
         return;
     }
-    struct pool_warm *w = template_for(h, conn, q);
+    struct pool_warm *w = template_for(h, conn, q, list);
     if (!w)
         return;
     pool_memory_look(h);
@@ -372,7 +379,8 @@ static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct p
 
 static void put_template(struct pool_holder *h, const struct pool_warm *w, struct pool_reply *p)
 {
-    const char *state = w->retired                         ? "ending"
+    const char *state = w->shares                          ? "shared"
+                        : w->retired                       ? "ending"
                         : w->replaces                      ? "coming"
                         : w->template && w->up             ? "ready"
                         : w->template                      ? "starting"
@@ -463,7 +471,7 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         on_lease(h, conn, q);
         return;
     case WIRE_SESSION_NEW:
-        on_new(h, conn, q);
+        on_new(h, conn, q, record);
         return;
     case WIRE_SESSION_CALL:
         on_call(h, conn, q);

@@ -34,16 +34,15 @@ static struct pool_warm *find(struct pool_holder *h, const struct pool_request *
     return NULL;
 }
 
-struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
-                                struct pool_reply *declined)
+/* A new entry. NULL with a reply in DECLINED: no such profile, or no slot; LENDING: ... for one more that lends. */
+static struct pool_warm *new_entry(struct pool_holder *h, const struct pool_request *asked,
+                                   bool lends, struct pool_reply *declined)
 {
-    struct pool_warm *w = find(h, asked);
+    struct pool_warm *w = NULL;
     const char *profile = asked->profile;
     const struct policy_profile *rules = policy_profile_find(profile);
     struct jail_spec spec;
     size_t lending = 0;
-    if (w)
-        return w;
     *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_UNKNOWN};
     snprintf(declined->reason, sizeof declined->reason, "the pool has no template for profile %s",
              profile);
@@ -54,7 +53,7 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request
         else
             lending += !other->retired && !other->replaces;
     }
-    if (!w || lending >= POOL_TEMPLATES)
+    if (!w || (lends && lending >= POOL_TEMPLATES))
         return NULL;
     jail_spec_init(&spec);
     *w = (struct pool_warm){.serial = ++h->serial,
@@ -67,6 +66,27 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request
     if (!rules->threads)
         w->limits.threads = 0;
     snprintf(w->profile, sizeof w->profile, "%s", profile);
+    return w;
+}
+
+struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
+                                struct pool_reply *declined)
+{
+    struct pool_warm *w = find(h, asked);
+    return w ? w : new_entry(h, asked, true, declined);
+}
+
+struct pool_warm *pool_warm_own(struct pool_holder *h, const struct pool_request *asked,
+                                struct pool_shares *shares, struct pool_reply *declined)
+{
+    struct pool_warm *w = new_entry(h, asked, false, declined);
+    if (!w) {
+        pool_shares_free(shares);
+        return NULL;
+    }
+    w->retired = true; /* but for the one session */
+    w->stock.warm = 0;
+    w->shares = shares;
     return w;
 }
 
@@ -353,6 +373,7 @@ uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
     if (moot || pool_renew_over(w) ||
         (!in_use(w) && !w->retired && h->now - w->used_ns > h->idle_exit_ns)) {
         pool_warm_stop(h, w);
+        pool_shares_free(w->shares);
         *w = (struct pool_warm){0};
         return next;
     }

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the holder that need no process: requests and replies there and back and broken, sessions
- * under a clock of our own, the arithmetic of the stock, the bounded log. */
+ * under a clock of our own, the arithmetic of the stock, the bounded log, lists of shared folders. */
 #include "base/clock.h"
 #include "base/tap.h"
+#include "jail/put.h"
 #include "pool/registry.h"
+#include "pool/shares.h"
 #include "pool/stock.h"
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MS(n) ((n)*CLOCK_NS_PER_MS)
 
@@ -340,6 +351,76 @@ static void stock(void)
                "another disk limit is not served, as a child's cannot be changed any more");
 }
 
+/* ---- folders of the host ---- */
+
+/* What is said of a list of these bytes. */
+static int read_words(const char *words, size_t len)
+{
+    struct pool_shares *s = NULL;
+    struct err err = ERR_INIT;
+    FD_AUTO fd = -1;
+    int r = fd_sealed(words, len, &fd, &err);
+    if (r == 0)
+        r = pool_shares_read(fd, &s, &err);
+    pool_shares_free(s);
+    return r;
+}
+
+static void broken_lists(void)
+{
+#define SAYS(words, want, what) tap_ok(read_words(words, sizeof words - 1) == (want), what)
+    SAYS("r\0/a\0/b\0001\0002\0", 0, "a list of one folder is read");
+    SAYS("r\0/a\0/b\0001\0002\0w\0/a\0/c\0001\0002\0", 0, "a list of two folders is read");
+    SAYS("r\0/a\0/b\0001\0002", ERR_FORMAT, "a list without its last NUL is refused");
+    SAYS("r\0/a\0/b\0001\0", ERR_FORMAT, "a list that ends in the middle of a folder is refused");
+    SAYS("x\0/a\0/b\0001\0002\0", ERR_FORMAT, "a folder that is shown in no known way is refused");
+    SAYS("rw\0/a\0/b\0001\0002\0", ERR_FORMAT, "a word that only begins with r is refused");
+    SAYS("r\0a\0/b\0001\0002\0", ERR_FORMAT,
+         "a folder whose path depends on the reader's is refused");
+    SAYS("r\0/a\0/b\0001\0000\0", ERR_FORMAT, "a folder without an inode is refused");
+    SAYS("r\0/a\0/b\0-1\0002\0", ERR_FORMAT, "a device that is no number is refused");
+    SAYS("r\0/a\0/b\0001\00099999999999999999999\0", ERR_FORMAT,
+         "an inode past 64 bits is refused");
+    SAYS("r\0/a\0/usr/x\0001\0002\0", ERR_USAGE, "a list cannot cover what the interpreter reads");
+    SAYS("r\0/a\0/tmp\0001\0002\0", ERR_USAGE, "a list cannot cover a session's own files");
+#undef SAYS
+    struct pool_shares *s = NULL;
+    struct err err = ERR_INIT;
+    FD_AUTO open_memory = memfd_create("list", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    static const char words[] = "r\0/a\0/b\0001\0002";
+    tap_ok(write(open_memory, words, sizeof words) == (ssize_t)sizeof words &&
+               pool_shares_read(open_memory, &s, &err) == ERR_FORMAT,
+           "a list that its sender could still change is refused");
+    FD_AUTO file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    tap_ok(pool_shares_read(file, &s, &err) == ERR_FORMAT, "a list that is no memory is refused");
+}
+
+static void swapped_folder(void)
+{
+    char top[] = "/tmp/cordon-test-XXXXXX", folder[64], away[64];
+    struct err err = ERR_INIT;
+    struct pool_shares *s = NULL;
+    struct jail_bind bind = {.source = folder, .dest = "/shown", .writable = true, .moved = true};
+    const struct jail_spec spec = {.binds = &bind, .nbinds = 1};
+    base_assert(mkdtemp(top));
+    snprintf(folder, sizeof folder, "%s/folder", top);
+    snprintf(away, sizeof away, "%s/away", top);
+    base_assert(mkdir(folder, 0700) == 0);
+    tap_ok(pool_shares_new(&spec, &s, &err) == 0 && s && s->count == 1 && s->binds[0].writable &&
+               strcmp(s->binds[0].source, folder) == 0 && strcmp(s->binds[0].dest, "/shown") == 0,
+           "a folder comes back from its list");
+    FD_AUTO same = jail_bind_open(&s->binds[0], &err);
+    base_assert(rename(folder, away) == 0 && mkdir(folder, 0700) == 0);
+    FD_AUTO other = jail_bind_open(&s->binds[0], &err);
+    tap_ok(same >= 0 && other == ERR_STATE,
+           "a folder that came to the name of a listed one is not taken for it");
+    base_assert(rmdir(folder) == 0 && symlink("away", folder) == 0);
+    FD_AUTO link = jail_bind_open(&s->binds[0], &err);
+    tap_ok(link == ERR_USAGE, "a link to the listed folder is not taken for it");
+    pool_shares_free(s);
+    base_assert(unlink(folder) == 0 && rmdir(away) == 0 && rmdir(top) == 0);
+}
+
 int main(void)
 {
     requests();
@@ -347,5 +428,7 @@ int main(void)
     sessions();
     logs();
     stock();
+    broken_lists();
+    swapped_folder();
     return tap_done();
 }

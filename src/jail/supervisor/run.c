@@ -282,8 +282,10 @@ static int prepare(struct jail_run *run, const struct jail_start *start, struct 
     int r = find_programs(s, start->nest, err);
     if (r == 0)
         r = jail_identity_choose(&run->id, err);
-    if (r == 0 && run->spec.kind == JAIL_KIND_TEMPLATE)
-        run->spec.ids = jail_identity_of_template(&run->id);
+    if (r == 0 && run->spec.kind == JAIL_KIND_TEMPLATE) {
+        const uint64_t ids = jail_identity_of_template(&run->id);
+        run->spec.ids = run->spec.alone ? 0 : ids; /* what is shared is mapped to one id */
+    }
     if (r == 0)
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)

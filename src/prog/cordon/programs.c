@@ -86,7 +86,7 @@ int programs_parse_bind(const char *word, bool writable, struct arena *mem, stru
     } else if (colon && access(word, F_OK) < 0) { /* no file whose name has a colon */
         const char *slash = strrchr(word, '/'),
                    *name = slash && slash > colon ? slash + 1 : colon + 1;
-        return err_set(err, ERR_USAGE, "--%s: DEST must be absolute, such as /workspace/%.80s",
+        return err_set(err, ERR_USAGE, "--%s: DEST must be absolute, such as /%.80s",
                        writable ? "rw" : "ro", *name ? name : "data");
     }
     /* The source stays as it was written: `link/..` is not what its letters say. */

@@ -50,6 +50,11 @@ static int agrees(struct repl_options *o, struct err *err)
             "--in is for a session that is made; cordon session put %.40s PATH copies into "
             "one that is there",
             o->session);
+    const struct jail_options *p = &o->context.jail;
+    if (o->session && (p->ro.count || p->rw.count))
+        return err_set(err, ERR_USAGE,
+                       "--%s: a session that is there keeps the folders that it sees",
+                       p->ro.count ? "ro" : "rw");
     if (o->make.workspace && o->session)
         return err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
     const struct language *language;
@@ -74,6 +79,7 @@ static int parse(int argc, char **argv, struct repl_options *o, struct err *err)
         {"workspace", OPTION_STRING, &o->make.workspace, "W",
          "its /workspace is this workspace's; what a block changes is committed"},
         {"env", OPTION_LIST, &p->env, "K=V", "set an environment variable (repeatable)"},
+        SESSION_OPTIONS_ROWS_SHARES(p),
         {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
          "copy a file, or what a folder holds, into its /workspace"},
         {"stdin", OPTION_STRING, &p->input, "FILE", "what the program reads (default: nothing)"},

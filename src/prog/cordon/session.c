@@ -71,6 +71,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"descriptors", OPTION_COUNT, &p->limits.descriptors, "N", "open files at once (64)"},
         {"disk", OPTION_BYTES, &p->limits.disk, "SIZE", "bytes held in /workspace and /tmp (100m)"},
         {"inodes", OPTION_COUNT, &p->limits.inodes, "N", "files and folders there (10000)"},
+        SESSION_OPTIONS_ROWS_SHARES(p),
         {"in", OPTION_LIST, &p->in, "PATH[:NAME]",
          "copy a file, or what a folder holds, into its /workspace"},
         {"idle", OPTION_MILLIS, &o->make.idle_ms, "TIME",
@@ -388,6 +389,10 @@ static int find_verb(const struct session_options *o, size_t *ret_verb, struct e
         return err_set(err, ERR_USAGE, "--events is for run; see --help");
     if (o->make.workspace && verbs[verb].run != on_new)
         return err_set(err, ERR_USAGE, "--workspace is for new: a session keeps its workspace");
+    const struct jail_options *p = &o->context.jail;
+    if ((p->ro.count || p->rw.count) && verbs[verb].run != on_new)
+        return err_set(err, ERR_USAGE, "--%s is for new: a session keeps the folders that it sees",
+                       p->ro.count ? "ro" : "rw");
     if (o->code && (verbs[verb].run != on_run || words > 2))
         return err_set(err, ERR_USAGE, "--code is for run, instead of a FILE; see --help");
     *ret_verb = verb;

@@ -14,15 +14,20 @@
 #include "pool/pool_client.h"
 #include "tools.h"
 
-/* What people try who know `cordon run`: a session lives longer than the caller's folders are the caller's to promise. */
+/* What people try who know `cordon run`. */
 #define SESSION_OPTIONS_NOT_HERE                                                                   \
-    {"ro", OPTION_NOT_HERE, NULL, NULL,                                                            \
-     "a session has files of its own; --in PATH copies into its /workspace"},                      \
-        {"rw", OPTION_NOT_HERE, NULL, NULL,                                                        \
-         "a session has files of its own; --in PATH copies in, cordon session get copies out"},    \
     {                                                                                              \
         "out", OPTION_NOT_HERE, NULL, NULL,                                                        \
             "a session keeps its files; cordon session get NAME PATH copies one out"               \
+    }
+
+/* Folders of the host: P is a struct jail_options. */
+#define SESSION_OPTIONS_ROWS_SHARES(p)                                                             \
+    {"ro", OPTION_LIST, &(p)->ro, "PATH[:DEST]",                                                   \
+     "show a folder or file, read-only, outside /workspace and /tmp"},                             \
+    {                                                                                              \
+        "rw", OPTION_LIST, &(p)->rw, "PATH[:DEST]",                                                \
+            "show it writable; --disk bounds each file there, not the sum"                         \
     }
 
 /* What `session` and `repl` share, opened once a process. */

@@ -17,6 +17,7 @@
 #include "reader.h"
 #include "result.h"
 #include "session_files.h"
+#include "session_shares.h"
 #include "session_workspace.h"
 #include "sys/fd.h"
 #include "writer.h"
@@ -410,11 +411,12 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
         .report = look_for_more,
         .report_ctx = c,
     };
-    req.spec.nbinds = 0; /* what was copied in when the session was made is not copied again */
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
     tools_give(&h->tools, h->tool_options, &req);
-    int r = c->line ? 0 : staff(h, &req, &err); /* who only asks is asked by nobody */
+    int r = session_shares_request(h, &req, &err);
+    if (r == 0 && !c->line) /* who only asks is asked by nobody */
+        r = staff(h, &req, &err);
     if (r == 0)
         r = session_workspace_begin(&workspace, c->line && !c->files ? "" : lent->note, child,
                                     &err);
@@ -561,10 +563,16 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     struct pool_session_spec spec;
     struct jail_child child = JAIL_CHILD_NONE;
     struct pool_answer a;
+    struct pool_shares *shares = NULL;
     struct err err = ERR_INIT;
-    if (plan_session(h, n, &spec, &err) < 0)
-        return result_usage(h->who, &err);
-    int r = pool_client_new(&h->holder, &spec, &child, &a, &err);
+    int r = plan_session(h, n, &spec, &err);
+    if (r == 0)
+        r = session_shares_plan(h, &shares, &err);
+    if (r < 0)
+        return r == ERR_USAGE ? result_usage(h->who, &err) : failed(h, n->name, r, &err);
+    spec.shares = shares;
+    r = pool_client_new(&h->holder, &spec, &child, &a, &err);
+    pool_shares_free(shares);
     if (r < 0)
         return failed(h, n->name, r, &err);
     if (a.declined)

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -218,6 +219,19 @@ bool hook_open_is_library(PyObject *args, char *out, size_t size)
     return !o.writes && o.path[0] && lies_in(o.path, libraries);
 }
 
+/* Whether the program may do what it opens PATH for; a file that is not there yet is made in a folder that is. */
+static bool may_open(const struct opening *o)
+{
+    char folder[PATH_MAX];
+    if (access(o->path, o->writes ? W_OK : R_OK) == 0)
+        return true;
+    if (!o->writes || errno != ENOENT)
+        return false;
+    memcpy(folder, o->path, sizeof folder);
+    *strrchr(folder, '/') = 0; /* a plain path has one */
+    return folder[0] && access(folder, W_OK) == 0;
+}
+
 bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
 {
     static const char *const own[] = {"/workspace", "/tmp", "/live", "/dev", NULL};
@@ -248,7 +262,7 @@ bool hook_open_is_wrong(PyObject *args, char *out, size_t size)
             return false;
         memcpy(o.path, real, sizeof real);
     }
-    if (access(o.path, o.writes ? W_OK : R_OK) == 0 && !lies_in(o.path, accounts))
+    if (may_open(&o) && !lies_in(o.path, accounts))
         return false;
     if (!o.writes && lies_in(o.path, probed) && PyEval_GetGlobals() != guard.globals)
         return false;
