@@ -108,6 +108,8 @@
 #define LIMIT_SPACE_MS  500ULL       /* between two looks at the disk space that a program takes */
 #define LIMIT_BROKER_MS 2000ULL      /* the broker to end, once its socket is closed */
 #define LIMIT_INDEX     (1024 * MIB) /* of one folder's documents, for Search */
+#define LIMIT_LOOK_MS                                                                              \
+    10000 /* a run that searches a collection again looks at its files anew by then */
 #define LIMIT_INDEX_LOCK_MS                                                                        \
     5000ULL /* a search for another that brings the same index up to date; then it takes the old one */
 #define LIMIT_TOOL_MEMORY (512 * MIB) /* of cordon-tool; of a host tool that names none */

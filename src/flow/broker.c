@@ -35,6 +35,7 @@ static struct broker {
     int index;                   /* of Search; -1: none yet */
     struct flow_workers workers;
     struct flow_mades mades;
+    struct flow_looks looks;
 } * broker;
 
 /* One call on its way. */
@@ -313,8 +314,8 @@ static enum tools_end look_closer(struct calling *c, struct err *err)
 static enum tools_end search(struct calling *c, struct err *err)
 {
     struct tools_base base = {.fd = -1};
-    enum tools_end end =
-        flow_search_base(broker->f, c->process.word, broker->sock, &base, &c->answer);
+    enum tools_end end = flow_search_base(broker->f, c->process.word, broker->sock, &broker->looks,
+                                          &base, &c->answer);
     if (end == TOOLS_OK)
         end = tools_process_go(&c->process, &base, &c->answer, err);
     fd_close(base.fd);

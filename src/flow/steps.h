@@ -197,10 +197,28 @@ enum tools_end flow_made_call(const struct flow_caller *c, const struct flow_mad
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
                               int stop, struct buf *text, struct err *err);
 
-/* search.c: the index that a search begins with, brought up to date. COLLECTION empty: of the run's own files, where one outlives the run. The
+/* search.c */
+/* When collections were last looked at, in one run. A look at a large folder takes longer than the query: it is not taken again
+ * until ten times as long has passed as it took, at most LIMIT_LOOK_MS. */
+#define FLOW_LOOKS 8
+struct flow_looks {
+    struct flow_look {
+        char collection[POLICY_COLLECTION_MAX + 1]; /* empty: none */
+        uint64_t began_ns, ended_ns;
+        struct tools_indexed state;
+    } look[FLOW_LOOKS];
+    size_t next;
+};
+/* The index that a search begins with, brought up to date. COLLECTION empty: of the run's own files, where one outlives the run. The
  * descriptor in RET is the caller's. TOOLS_REFUSED: there is no such collection, or it cannot be read, and TEXT says so, as JSON. */
 enum tools_end flow_search_base(const struct flow *f, const char *collection, int stop,
-                                struct tools_base *ret, struct buf *text);
+                                struct flow_looks *looks, struct tools_base *ret, struct buf *text);
+/* The last look at COLLECTION, if it still holds at NOW_NS; else NULL. */
+const struct flow_look *flow_look_holds(const struct flow_looks *looks, const char *collection,
+                                        uint64_t now_ns);
+/* The state of one that has just ended. What was not finished is not kept. */
+void flow_look_keep(struct flow_looks *looks, const char *collection, uint64_t began_ns,
+                    uint64_t now_ns, const struct tools_indexed *state);
 
 /* space.c: what the program takes of its quota and of the host's disks, looked at while it runs. */
 void flow_space_open(struct flow *f); /* while we may */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's side of a channel, with a worker that is this test: what may come when, and what a
  * hostile one gets for anything else. */
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/tap.h"
 #include "flow/steps.h"
@@ -410,6 +411,42 @@ static void files(void)
     tap_eq_int(asked_past(0, LIMIT_FILE_BYTES), EDQUOT, "a request past their bytes is refused");
 }
 
+/* Whether a look that took MS is believed AFTER ms later. */
+static bool holds(uint64_t ms, uint64_t after)
+{
+    struct flow_looks looks = {.next = 0};
+    const struct tools_indexed state = {.documents = 5, .read = 2, .current = true};
+    const uint64_t began = CLOCK_NS_PER_S, ended = began + ms * CLOCK_NS_PER_MS;
+    flow_look_keep(&looks, "c", began, ended, &state);
+    const struct flow_look *l = flow_look_holds(&looks, "c", ended + after * CLOCK_NS_PER_MS);
+    base_assert(!l || (l->state.documents == 5 && l->state.current && !l->state.read));
+    return l;
+}
+
+static void looks(void)
+{
+    tap_ok(holds(300, 2900) && !holds(300, 3000),
+           "a look at a collection is believed for ten times as long as it took");
+    tap_ok(!holds(1, 50), "a look that took a moment is taken again after ten");
+    tap_ok(holds(4000, 9999) && !holds(4000, 10000), "no look is believed for more than 10 s");
+    struct flow_looks all = {.next = 0};
+    struct tools_indexed state = {.current = true};
+    flow_look_keep(&all, "c", 0, CLOCK_NS_PER_S, &state);
+    tap_ok(!flow_look_holds(&all, "d", CLOCK_NS_PER_S), "a look is believed of its own collection");
+    state.current = false;
+    flow_look_keep(&all, "c", 0, CLOCK_NS_PER_S, &state);
+    tap_ok(!flow_look_holds(&all, "c", CLOCK_NS_PER_S),
+           "a look that was not finished is taken again");
+    state.current = true;
+    char name[] = "a";
+    for (int i = 0; i < 2 * FLOW_LOOKS; i++, name[0]++)
+        flow_look_keep(&all, name, 0, CLOCK_NS_PER_S, &state);
+    name[0]--;
+    tap_ok(flow_look_holds(&all, name, CLOCK_NS_PER_S) &&
+               !flow_look_holds(&all, "a", CLOCK_NS_PER_S),
+           "of many collections the last looks are kept");
+}
+
 int main(void)
 {
     table();
@@ -422,5 +459,6 @@ int main(void)
     flood();
     words();
     files();
+    looks();
     return tap_done();
 }

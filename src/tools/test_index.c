@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The database of Search in one descriptor: what it keeps between two processes, and what it does not believe. */
+#include "base/clock.h"
 #include "base/tap.h"
 #include "tools/api.h"
 
@@ -112,6 +113,77 @@ static void bounded(void)
     close(fresh);
 }
 
+static int count_lookups(unsigned what, void *ctx, void *statement, void *text)
+{
+    (void)what;
+    (void)text;
+    const char *sql = sqlite3_sql(statement);
+    *(int *)ctx += sql && strstr(sql, "WHERE path=") != NULL;
+    return 0;
+}
+
+/* A file that is as new as the look at it is read once more: until none is. */
+static struct tools_indexed settle(sqlite3 *db, int folder, int *lookups)
+{
+    struct tools_call c = {.name = "index"};
+    struct tools_indexed got = {.read = 1};
+    for (const uint64_t until = clock_now_ns() + 20 * CLOCK_NS_PER_S;
+         got.read && clock_now_ns() < until;) {
+        *lookups = 0;
+        base_assert(tools_index_update(&c, db, folder, "x:", 100000000, &got) == SQLITE_OK);
+    }
+    return got;
+}
+
+static void put_file(int folder, const char *name)
+{
+    const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    base_assert(fd >= 0 && write(fd, "word ", 5) == 5);
+    close(fd);
+}
+
+/* Files of a folder that did not change are not looked up by their names; of others few are. */
+static void followed(void)
+{
+    char top[] = "/tmp/cordon-index-XXXXXX", name[32];
+    sqlite3 *db = NULL;
+    int lookups = 0;
+    const int fresh = memory();
+    base_assert(mkdtemp(top));
+    const int folder = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    base_assert(mkdirat(folder, "a", 0700) == 0);
+    for (int i = 0; i < 200; i++) { /* `a-1` is before `a/1` in bytes, and behind it in a walk */
+        snprintf(name, sizeof name, "a%c%d", i % 2 ? '/' : '-', i);
+        put_file(folder, name);
+    }
+    base_assert(tools_index_open(-1, fresh, &db) == SQLITE_OK);
+    sqlite3_trace_v2(db, SQLITE_TRACE_STMT, count_lookups, &lookups);
+    struct tools_indexed got = settle(db, folder, &lookups);
+    tap_ok(got.documents == 200 && got.current && lookups == 0,
+           "a look at 200 files that did not change looks up none of them by its name");
+    base_assert(unlinkat(folder, "a/7", 0) == 0);
+    put_file(folder, "a-8");
+    put_file(folder, "a-new");
+    struct tools_call c = {.name = "index"};
+    lookups = 0;
+    base_assert(tools_index_update(&c, db, folder, "x:", 100000000, &got) == SQLITE_OK);
+    tap_ok(got.documents == 200 && got.read == 2 && got.removed == 1 && lookups < 10,
+           "of 200 files three changed, and few are looked up by their names");
+    got = settle(db, folder, &lookups);
+    tap_ok(got.documents == 200 && got.removed == 0 && documents(db) == 200,
+           "what was added and removed is counted");
+    tools_index_close(db, true);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "a%c%d", i % 2 ? '/' : '-', i);
+        unlinkat(folder, name, 0);
+    }
+    unlinkat(folder, "a-new", 0);
+    unlinkat(folder, "a", AT_REMOVEDIR);
+    rmdir(top);
+    close(folder);
+    close(fresh);
+}
+
 int main(void)
 {
     const int fd = memfd_create("index", MFD_CLOEXEC);
@@ -129,5 +201,6 @@ int main(void)
     close(fd);
     based();
     bounded();
+    followed();
     return tap_done();
 }
