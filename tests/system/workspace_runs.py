@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import exits
 import tapsys
 from tapsys import House, cordon, users
-from workspacetest import TOP, fresh, git, own_disks, programs, tap, workspace
+from workspacetest import TOP, fresh, git, own_disks, programs, store, tap, workspace
 
 own_disks(users())
 
@@ -109,6 +109,35 @@ def moved(who, env=None, label=""):
            ("ok", {"a": blob("a\n"), "b": blob("b\n"), "dd/x": blob("x\n"), "y": blob("y\n"), "g/e/z": blob("z\n"), "d/only": blob("o\n"), "d/m/1": blob("1\n")}),
            f"{who}{label}: folders that a run renamed, of the head and its own, are in the commit under their new names alone", r.story())
     tap.eq(fsck("moved", who, env), "", f"{who}{label}: git fsck accepts renamed folders")
+
+
+def untouched(who):
+    """A run beside folders that it does not touch: the objects of those are not there while it runs."""
+    fresh("u", {"d/x": "x\n", "e/deep/y": "y\n", "f/z": "z\n"}, who)
+    first = run_in("u", "echo 1 > d/x", who=who)
+    objects = store("u", who) / "objects"
+    hidden = [objects / i[:2] / i[2:] for i in git("u", "rev-parse", "main:e", "main:e/deep", "main:f", "main:e/deep/y", "main:f/z", who=who).split()]
+    there = all(p.exists() for p in hidden)
+    for p in hidden:
+        p.rename(p.with_name("hidden-" + p.name))
+    runs = [run_in("u", f"cat d/x e/deep/y f/z; echo {i} > d/x", who=who) for i in (2, 3)]
+    for p in hidden:
+        p.with_name("hidden-" + p.name).rename(p)
+    tap.ok(first["status"] == "ok" and there and [(r["status"], r["stdout"]) for r in runs] == [("ok", "1\ny\nz\n"), ("ok", "2\ny\nz\n")],
+           f"{who}: a run reads nothing of the store about folders that it does not touch", *[r.story() for r in runs])
+    tap.eq(fsck("u", who), "", f"{who}: git fsck accepts what such runs committed")
+
+
+def changed_kinds(who):
+    """A checkout that is brought up to date: names that change what they are."""
+    fresh("k", BASE, who)
+    run_in("k", "echo 1 > a", who=who)
+    script = "rm -r d; echo file > d; rm b; mkdir -p b/c; echo 1 > b/c/1; chmod +x a; rm f/only; ln -s ../a f/only; mv g/1 g/2; mkdir -p h/i; echo 2 > h/i/j"
+    r = run_in("k", script, who=who)
+    again = run_in("k", "true", who=who)
+    [tree] = [p for p in (store("k", who).parent / "trees").iterdir() if not p.name.startswith(".")]
+    tap.eq((r["status"], again["status"], tree.name, on_disk(tree)), ("ok", "ok", git("k", "rev-parse", "main^{tree}", who=who).strip(), head("k", who)),
+           f"{who}: a checkout follows files that became folders, folders that became files, modes, links and names", r.story(), again.story())
 
 
 def odd(who, env=None, label=""):
@@ -440,6 +469,8 @@ for person in users():
     ordinary(person)
     odd(person)
     moved(person)
+    untouched(person)
+    changed_kinds(person)
     refusals(person)
     conflict(person)
 earlier_boot(users()[-1])
