@@ -153,7 +153,8 @@
 #define LIMIT_SERVE_PIECE (32 * KIB)  /* of a body, in one packet: a socket takes it whole */
 #define LIMIT_SERVE_ANSWER_MS                                                                      \
     45000ULL /* then a request is answered with a job: clients give up at 60 s */
-#define LIMIT_SERVE_ANSWER_MIN_MS 100ULL /* what --answer may say, at least */
+#define LIMIT_SERVE_ANSWER_MIN_MS 100ULL    /* what --answer may say, at least */
+#define LIMIT_SERVE_QUESTION_MS   600000ULL /* the word for a question to the person at a client */
 #define LIMIT_SERVE_NOTES         9ULL /* that a request is not forgotten, until then: every 5 s */
 #define LIMIT_SERVE_KEEP_MS       600000ULL  /* the result of a job, once it is there */
 #define LIMIT_SERVE_POLL_MS       1000ULL    /* a client that asks how a task stands */

@@ -147,6 +147,7 @@ static int open_gate(struct flow_context *h, const char *approvals, struct err *
     c->approval.expiry_ms = p->approval.expiry_ms;
     c->approval.approvers = (enum gate_approvers)p->approval.approvers;
     c->approval.elicitation = p->approval.elicitation;
+    c->approval.tool = p->approval.tool;
     c->iterations = p->approval.iterations;
     c->arena.on = p->arena.enabled;
     c->arena.judges = h->judges;

@@ -53,5 +53,10 @@ ERR_MUST_USE int gate_approval_answer(struct gate *g, const char *id,
 ERR_MUST_USE int gate_approval_elicited(struct gate *g, const char *id,
                                         const struct gate_lineage *self, pid_t asker, bool yes,
                                         struct gate_refusal *ret_refusal, struct err *err);
+/* The same of a client of `cordon serve` by its tool, whose runner is SELF: only where the policy has approval.tool. A yes
+ * counts where SELF and who asked have no process in common that counts; SELF needs no terminal. */
+ERR_MUST_USE int gate_approval_by_tool(struct gate *g, const char *id,
+                                       const struct gate_lineage *self, bool yes, const char *why,
+                                       struct gate_refusal *ret_refusal, struct err *err);
 
 #endif

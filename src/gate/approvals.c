@@ -224,3 +224,25 @@ int gate_approval_elicited(struct gate *g, const char *id, const struct gate_lin
     snprintf(by, sizeof by, "%s, elicitation", name);
     return record_answer(g, full, yes, by, "the person at the client answered", r, err);
 }
+
+int gate_approval_by_tool(struct gate *g, const char *id, const struct gate_lineage *self, bool yes,
+                          const char *why, struct gate_refusal *r, struct err *err)
+{
+    struct gate_lineage asker;
+    char full[24], obstacle[160], name[64], by[96];
+    int e = find_asker(g, id, full, &asker, r, err);
+    if (e != 1)
+        return e;
+    if (!g->config->approval.tool)
+        return gate_refuse(r, GATE_RULE_APPROVAL, 0, "answer it with `cordon approve`",
+                           "the policy lets no client answer by a tool (approval.tool)");
+    if (yes && !gate_lineage_apart(&asker, self, g->config->approval.approvers == GATE_OTHER_USER,
+                                   obstacle, sizeof obstacle))
+        return gate_refuse(r, GATE_RULE_APPROVAL, 0,
+                           "answer it with `cordon approve`, or at a server that did not pass the "
+                           "question on",
+                           "who asks does not answer: %s", obstacle);
+    gate_lineage_name(self, name, sizeof name);
+    snprintf(by, sizeof by, "%s, tool of a client", name);
+    return record_answer(g, full, yes, by, why, r, err);
+}

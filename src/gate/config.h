@@ -129,6 +129,7 @@ struct gate_config {
         uint64_t every_n, expiry_ms;
         enum gate_approvers approvers;
         bool elicitation; /* the person at a client of `cordon serve` may answer there */
+        bool tool;        /* clients of `cordon serve` may answer what came through another one */
     } approval;
     uint64_t iterations; /* executions of one task; 0: no cap */
 

@@ -154,8 +154,8 @@ static const struct gate_process *member(const struct gate_lineage *l, const str
     return NULL;
 }
 
-bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate_lineage *answerer,
-                             bool other_user, char *why, size_t size)
+bool gate_lineage_apart(const struct gate_lineage *asker, const struct gate_lineage *answerer,
+                        bool other_user, char *why, size_t size)
 {
     base_assert(asker->count && answerer->count);
     const struct gate_process *a = &asker->items[0], *b = &answerer->items[0];
@@ -174,6 +174,15 @@ bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate
         snprintf(why, size, "the question came from this very session");
         return false;
     }
+    return true;
+}
+
+bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate_lineage *answerer,
+                             bool other_user, char *why, size_t size)
+{
+    const struct gate_process *a = &asker->items[0], *b = &answerer->items[0];
+    if (!gate_lineage_apart(asker, answerer, other_user, why, size))
+        return false;
     if (a->uid == b->uid && (b->tty == 0 || b->tty == a->tty)) {
         snprintf(why, size, "as the same user, answer from a terminal of your own");
         return false;

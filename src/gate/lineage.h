@@ -35,6 +35,10 @@ ERR_MUST_USE int gate_lineage_read(struct gate_lineage *l, pid_t pid, struct err
 ERR_MUST_USE int gate_lineage_write(const struct gate_lineage *l, struct buf *out);
 ERR_MUST_USE int gate_lineage_parse(struct gate_lineage *l, const char *text, size_t len);
 
+/* Whether the two have nothing in common that starts both: no process, no session, with OTHER_USER no uid. False: WHY says
+ * what they have. */
+bool gate_lineage_apart(const struct gate_lineage *asker, const struct gate_lineage *answerer,
+                        bool other_user, char *why, size_t size);
 /* Whether ANSWERER may answer what ASKER asked. OTHER_USER: only somebody else may. False: WHY says
  * what stands in the way. */
 bool gate_lineage_may_answer(const struct gate_lineage *asker, const struct gate_lineage *answerer,

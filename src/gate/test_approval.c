@@ -459,6 +459,14 @@ static void test_who(void)
         tap_eq_int(gate_lineage_may_answer(&asker, &who, rows[i].other_user, why, sizeof why),
                    rows[i].want, "%s: %s", rows[i].what, rows[i].want ? "may answer" : why);
     }
+    who.items[0] = (struct gate_process){.pid = 300, .sid = 300, .start = 30, .uid = 7};
+    who.items[1] = who.items[2] = init;
+    tap_ok(gate_lineage_apart(&asker, &who, false, why, sizeof why) &&
+               !gate_lineage_apart(&asker, &who, true, why, sizeof why),
+           "a server of its own is apart from who asked, without a terminal, but no other user");
+    who.items[1] = agent;
+    tap_ok(!gate_lineage_apart(&asker, &who, false, why, sizeof why),
+           "a server that the asking program started is not apart: %s", why);
 
     struct gate_lineage self, again;
     struct buf text;
@@ -524,6 +532,12 @@ static void test_self(void)
     tap_eq_int(status, 0, "a child of the asking process cannot say yes, in a session of its own");
     tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_APPROVAL,
            "a question that its asker tried to answer still waits");
+    struct gate_lineage away = {.count = 1};
+    away.items[0] = (struct gate_process){.pid = 99999, .sid = 99999, .start = 9, .uid = getuid()};
+    tap_ok(gate_approval_by_tool(g, id, &away, true, "x", &r, &err) == 0 &&
+               strstr(r.reason, "approval.tool") &&
+               gate_approval_by_tool(g, id, &away, false, "x", &r, &err) == 0,
+           "by the tool nobody answers where the policy has none: %s", r.reason);
     tap_eq_int(gate_approval_answer(g, id, &self, false, "on second thoughts", &r, &err), 1,
                "the asking process may say no");
     gate_close(g);

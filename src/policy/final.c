@@ -45,6 +45,7 @@ static const struct {
     {"approval.approvers", MORE}, /* another user is stricter than another session */
     {"approval.iterations", LESS_NOT0},
     {"approval.elicitation", LESS},
+    {"approval.tool", LESS},
     {"approval.contents", MORE},
     {"arena.enabled", MORE},
     {"arena.timeout", LESS},

@@ -149,7 +149,8 @@ struct policy {
         enum policy_approvers approvers;
         uint64_t iterations; /* executions of one task; 0: no cap */
         bool elicitation;    /* the person at a client of `cordon serve` may answer there */
-        bool contents;       /* an approval is bound to what lies in shared folders */
+        bool tool;     /* clients of `cordon serve` may answer what came through another one */
+        bool contents; /* an approval is bound to what lies in shared folders */
     } approval;
     struct {
         bool enabled;

@@ -213,6 +213,7 @@ static void finals(void)
         {"approval: {iterations: 5}\n", true},
         {"approval: {iterations: 0}\n", false},
         {"approval: {elicitation: true}\n", false},
+        {"approval: {tool: true}\n", false},
         {"approval: {contents: true}\n", true},
         {"approval: {contents: false}\n", false},
         {"ceilings: {memory: 600m}\n", true},

@@ -217,6 +217,8 @@ static void begin(struct serve_client *c, struct serve_ask *a, uint64_t now_ns)
     else if (a->q.verb == SERVE_HEALTH)
         answer(a, SERVE_DONE, "", c->all->draining, c->all->draining ? "ending\n" : "ok\n",
                c->all->draining ? 7 : 3);
+    else if (a->q.verb == SERVE_APPROVALS && !c->config->approves)
+        serve_asks_refuse(a, "this server has no approvals: its policy lacks approval.tool");
     else if (a->q.verb == SERVE_SESSION_NEW)
         make_session(c, a, now_ns);
     else if (a->q.verb == SERVE_SESSION_LIST)

@@ -35,6 +35,8 @@ _Noreturn static void exec_front(const struct serve_config *f, bool http, bool m
                                 f->profile,
                                 f->workspaces,
                                 f->elicits ? "elicits" : "",
+                                f->question_ms,
+                                f->approves ? "approves" : "",
                                 http ? f->names : NULL,
                                 metrics ? "metrics" : NULL,
                                 NULL};

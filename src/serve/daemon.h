@@ -20,6 +20,8 @@ struct serve_config {
         *output;                /* as they were given, for when the policy is read again */
     const char *workspaces;     /* that clients may name, with commas between them */
     bool elicits;               /* questions to people may be asked at the client */
+    const char *question_ms;    /* how long the word for one counts; a number */
+    bool approves;              /* clients may answer what others asked */
     const char *names;          /* hosts that clients of HTTP may call us by, beside loopback's */
     struct serve_limits limits; /* what clients can tighten and never widen */
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */

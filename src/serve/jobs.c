@@ -147,6 +147,11 @@ static void build(struct words *w, struct serve_client *c, const struct serve_re
         chosen(w, c->config, false, false);
     } else if (q->verb == SERVE_APPROVAL_ANSWER) {
         build_answer(w, c, q);
+    } else if (q->verb == SERVE_APPROVALS) {
+        word(w, "approve");
+        word(w, "served");
+        if (c->config->policy[0])
+            word(w, c->config->policy);
     } else if (serve_verb_files(q->verb)) {
         build_files(w, c, q);
     } else {

@@ -43,6 +43,7 @@
     X(JOB_CANCEL, JOB, 0, false, "end such a run")                                                 \
     X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, false,                                                 \
       "what the person at the client says to what it asks")                                        \
+    X(APPROVALS, NONE, SERVE_WORDS, false, "what others ask a person, and answers to it")          \
     X(METRICS, NONE, 0, false, "what was counted, as text; only for the front of --metrics")       \
     X(HEALTH, NONE, 0, false, "whether new work is taken; only for that front, too")
 

@@ -40,7 +40,11 @@ def parameters(of):
 # --- the table and the server ---------------------------------------------------------------------
 
 def server():
-    with mcptest.Server(tapsys.Programs(BUILD), legacy=None) as s:
+    """All that a server can have: the tool for approvals is there by policy."""
+    programs = tapsys.Programs(BUILD)
+    policy = programs.dir / "approvals.yaml"
+    policy.write_text("approval: {tool: true}\n")
+    with mcptest.Server(programs, "--policy", str(policy), legacy=None) as s:
         return {t["name"]: t for t in s.ask("tools/list")["result"]["tools"]}
 
 

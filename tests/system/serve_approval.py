@@ -3,11 +3,13 @@
 """Who says yes to a run of an agent: the person at the client, where policy and client have that; else whoever answers the queue.
 
 Usage: serve_approval.py BUILD."""
+import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Server, appears, text
+from mcptest import META, MODERN, Client, Connection, Server, appears, connects, start, stop, text
 from tapsys import Tap, users
 
 tap = Tap()
@@ -101,6 +103,89 @@ def by_result(who, file):
     cleared(who)
 
 
+def expires(who, file):
+    """The word for a question counts no longer than the policy keeps the question; the server says for how long."""
+    with Server(programs, "--policy", file, legacy=None, who=who) as s:
+        for again in range(20):  # where the machine is slow the question may be over before it is put
+            code = CODE + f"# expires {again}"
+            r = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": code})["result"]
+            if "inputRequests" in r:
+                break
+        seen = time.monotonic()
+        message = r["inputRequests"]["approval"]["params"]["message"]
+        tap.ok("in 1500 ms" in message, f"{who}: 2026-07-28: the question says how long an answer to it counts", message)
+        time.sleep(max(0, seen + 1.5 + 0.01 - time.monotonic()))  # the word was made before it was seen
+        late = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": code}, requestState=r["requestState"],
+                     inputResponses={"approval": {"action": "accept", "content": {"approve": True}}})
+        tap.eq((late.get("error") or {}).get("code"), -32602, f"{who}: 2026-07-28: a requestState that was not used in its time counts no more")
+    cleared(who)
+
+
+class Apart(Server):
+    """A `cordon serve --stdio` that no process started which started the test's other ones."""
+
+    def __init__(self, *options, who):
+        self.process = subprocess.Popen(["/usr/bin/setsid", "-f", *programs.command(["serve", "--stdio", *options], who)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tapsys.clean_env(None, who))
+        self.process.wait()
+        Client.__init__(self, "2025-11-25", True)
+
+
+def by_tool(who, tool, off):
+    """A client that reviews what others ask; never what came through its own server."""
+    with Server(programs, "--policy", off, who=who) as s:
+        names = [t["name"] for t in s.ask("tools/list")["result"]["tools"]]
+        r = s.call("approvals", action="list")
+        tap.ok("approvals" not in names and r.get("error", {}).get("code") == -32602, f"{who}: without approval.tool there is no tool for approvals", names, r)
+    with Server(programs, "--policy", tool, who=who) as s, Apart("--policy", tool, who=who) as reviewer:
+        row = [t for t in reviewer.ask("tools/list")["result"]["tools"] if t["name"] == "approvals"][0]
+        tap.eq({k: v for k, v in row["annotations"].items() if k != "title"},
+               {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}, f"{who}: the tool for approvals has all four annotations")
+        for bad, word in (({"action": "show"}, "id is missing"), ({"action": "approve", "id": "ap-1"}, "why is missing"), ({"action": "list", "id": "a"}, "takes none"),
+                          ({"action": "show", "id": "ap-none"}, "no approval"), ({"action": "deny", "id": "ap-none", "why": "x"}, "no approval")):
+            r = reviewer.tool("approvals", **bad)
+            tap.ok(r["isError"] and word in text(r), f"{who}: approvals {bad} says what is wrong", r)
+        for action, status in (("approve", "ok"), ("deny", "denied")):
+            number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# " + action})
+            appears(lambda: waiting(who))
+            r = reviewer.tool("approvals", action="list")
+            one = r["structuredContent"]["approvals"][0]["id"]
+            tap.ok(one in text(r) and "code" not in r["structuredContent"]["approvals"][0], f"{who}: approvals list tells the question of another server's client", r)
+            r = reviewer.tool("approvals", action="show", id=one)
+            tap.ok(r["structuredContent"]["approvals"][0]["code"] == CODE + "# " + action and "\\u{202e}" in text(r) and "\u202e" not in text(r),
+                   f"{who}: approvals show has the code whole, and shows what hides in it", r)
+            r = s.tool("approvals", action="approve", id=one, why="it is mine")
+            tap.ok(r["isError"] and r["structuredContent"]["status"] == "denied" and "who asks does not answer" in text(r) and number not in s.replies,
+                   f"{who}: the client that asked cannot approve by the tool", r)
+            r = reviewer.tool("approvals", action=action, id=one, why="read it")
+            tap.ok(not r["isError"] and r["structuredContent"]["approvals"][0]["why"] == "read it", f"{who}: a client of another server can {action}", r)
+            tap.eq(s.reply(number)["result"]["structuredContent"]["status"], status, f"{who}: approvals {action} is the answer to the run")
+            r = reviewer.tool("approvals", action="approve", id=one, why="again")
+            tap.ok(r["isError"] and "answered already" in text(r), f"{who}: approvals {action} counts once", r)
+    audit = tapsys.cordon(programs, ["audit", "tail", "-n", "200", "--json"], who).out
+    tap.ok("tool of a client: read it" in audit, f"{who}: the audit says that the answer came by the tool, and why")
+
+
+def by_tool_of_one_server(tool):
+    """Two connections to one socket may be one program's: neither answers for the other. Who has the token of a site neither."""
+    who = users()[0]
+    folder = programs.dir / "approvals"
+    folder.mkdir(mode=0o700)
+    server = start(programs, ["--socket", str(folder / "s"), "--policy", tool], who)
+    appears(lambda: connects(folder / "s"))
+    with Connection(folder / "s") as asker, Connection(folder / "s") as other:
+        number = asker.send("tools/call", name="execute_code", arguments={"code": CODE + "# socket"})
+        one = appears(lambda: waiting(who))[0]["id"]
+        r = other.tool("approvals", action="approve", id=one, why="the other one")
+        tap.ok(r["isError"] and "who asks does not answer" in text(r) and number not in asker.replies, f"{who}: another connection to the server that asked cannot approve", r)
+        r = other.tool("approvals", action="deny", id=one, why="no")
+        tap.eq((r["isError"], asker.reply(number)["result"]["structuredContent"]["status"]), (False, "denied"), f"{who}: anybody may say no, by the tool as well")
+    server.terminate()
+    stop(server)
+    r = tapsys.cordon(programs, ["approve", "served", tool], who, text="list\0\0\0")
+    tap.ok(r.code == 2 and "cordon serve" in r.err, f"{who}: `approve served` by hand is refused", r.story())
+
+
 def writes(who, file):
     """What a tool for files changes is asked as a run is, in both eras."""
     for what, s in (("2025-11-25", legacy(who, file, "2025-11-25")), (MODERN, Server(programs, "--policy", file, legacy=None, who=who))):
@@ -166,9 +251,14 @@ for user in users():
     on = policy(f"{user}-on.yaml", "approval: {mode: HITL, elicitation: true}\n")
     off = policy(f"{user}-off.yaml", "approval: {mode: HITL}\n")
     other = policy(f"{user}-other.yaml", "approval: {mode: HITL, elicitation: true, approvers: other-user}\n")
+    tool = policy(f"{user}-tool.yaml", "approval: {mode: HITL, tool: true}\n")
+    short = policy(f"{user}-short.yaml", "approval: {mode: HITL, elicitation: true, expiry: 1500ms}\n")
     by_request(user, on)
     if user == users()[-1]:
         by_result(user, on)
+        expires(user, short)
+        by_tool(user, tool, off)
+        by_tool_of_one_server(policy("first-tool.yaml", "approval: {mode: HITL, tool: true}\n"))
         writes(user, on)
         not_asked(user, off, on, other)
         by_hand(user, on)

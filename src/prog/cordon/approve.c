@@ -6,12 +6,12 @@
  *        read in ask_why; a person to say why; none (a person sits there); Ctrl-C
  *        source_read in elicited; nobody: cordond wrote it before; LIMIT_TOOL_MS; an error
  *        poll in watch; nothing: it is a pause; LOOK_MS; looks again */
+#include "approve.h"
+
 #include "admin.h"
-#include "base/jsonw.h"
 #include "base/limits.h"
 #include "base/units.h"
 #include "commands.h"
-#include "gate/approval.h"
 #include "options.h"
 #include "result.h"
 #include "shown_code.h"
@@ -56,7 +56,7 @@ static void put_time(const char *name, uint64_t seconds)
         put_field(name, text);
 }
 
-static void json_one(struct jsonw *j, const struct gate_approval *a, bool whole)
+void approve_json(struct jsonw *j, const struct gate_approval *a, bool whole)
 {
     const struct {
         const char *name;
@@ -133,7 +133,7 @@ static int watch(struct admin *admin, const struct approve_options *o, struct er
                 struct buf out;
                 buf_init(&out, 16 * MIB);
                 struct jsonw j = {.out = &out};
-                json_one(&j, &items[i], false);
+                approve_json(&j, &items[i], false);
                 (void)put_json(&out, &j);
             } else {
                 put_line(&items[i]);
@@ -167,7 +167,7 @@ static int list(struct admin *admin, const struct approve_options *o, struct are
         struct jsonw j = {.out = &out};
         jsonw_open(&j, NULL, '[');
         for (size_t i = 0; i < count; i++)
-            json_one(&j, &items[i], false);
+            approve_json(&j, &items[i], false);
         jsonw_close(&j, ']');
         return put_json(&out, &j);
     }
@@ -192,7 +192,7 @@ static int show(struct admin *admin, const struct approve_options *o, struct are
         struct buf out;
         buf_init(&out, 64 * MIB);
         struct jsonw j = {.out = &out};
-        json_one(&j, &a, true);
+        approve_json(&j, &a, true);
         return put_json(&out, &j);
     }
     printf("approval %s: %s\n", a.id, gate_approval_state_name(a.state));
@@ -258,8 +258,7 @@ static int answer(struct admin *admin, const struct approve_options *o, bool yes
 
 /* ---- the person at a client of `cordon serve` ---- */
 
-/* Only cordond starts this one. By its name alone: a program that takes that name has the user's rights already. */
-static bool started_by_cordond(void)
+bool approve_started_by_cordond(void)
 {
     char path[40], name[32] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
@@ -274,7 +273,7 @@ static int elicited(const char *word, const char *policy, struct err *err)
     struct err closing = ERR_INIT;
     struct text text = {0};
     uint64_t pid = 0;
-    if (!started_by_cordond() || units_count(word, &pid) < 0 || pid > INT32_MAX)
+    if (!approve_started_by_cordond() || units_count(word, &pid) < 0 || pid > INT32_MAX)
         return err_set(err, ERR_USAGE, "elicited: started by cordon serve only");
     int r = source_read("-", 256, LIMIT_TOOL_MS, &text, err);
     const char *answer = r == 0 ? memchr(text.data, 0, text.len) : NULL;
@@ -301,6 +300,8 @@ static int act(const struct approve_options *o, struct arena *mem, struct err *e
     size_t verb = 0;
     if (strcmp(word, "elicited") == 0 && (o->words.count == 2 || o->words.count == 3))
         return elicited(o->words.items[1], o->words.count == 3 ? o->words.items[2] : NULL, err);
+    if (strcmp(word, "served") == 0 && o->words.count <= 2)
+        return approve_served(o->words.count == 2 ? o->words.items[1] : NULL, mem, err);
     while (verb < 4 && strcmp(verbs[verb], word) != 0)
         verb++;
     if (verb == 4)

@@ -30,7 +30,9 @@ struct serve_options {
     struct serve_http_options http;
     uint64_t answer_ms, drain_ms;
     bool stdio, activated, conformance, help;
-    bool elicits; /* the policy's: a person may answer at the client */
+    bool elicits;         /* the policy's: a person may answer at the client */
+    bool approves;        /* the policy's: clients may answer what others asked */
+    uint64_t question_ms; /* how long the word for a question counts */
 };
 
 /* A socket and HTTP go together; all else stands alone. */
@@ -152,15 +154,16 @@ static void said(uint64_t value, const char *unit, char out[32])
 static int become_cordond(const struct serve_options *o, const struct jail_limits *l,
                           const char *self, struct err *err)
 {
-    char daemon[4096], ways[8], numbers[5][24], given[3][32];
+    char daemon[4096], ways[8], numbers[6][24], given[3][32];
     const char *name = "";
-    const uint64_t limits[5] = {l->wall_ms, l->memory, l->output, o->answer_ms, o->drain_ms};
+    const uint64_t limits[6] = {l->wall_ms,   l->memory,   l->output,
+                                o->answer_ms, o->drain_ms, o->question_ms};
     int r = programs_find("cordond", daemon, sizeof daemon, err);
     if (r == 0)
         r = listen_all(o, ways, &name, err);
     if (r < 0)
         return r;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         snprintf(numbers[i], sizeof numbers[0], "%llu", (unsigned long long)limits[i]);
     said(o->jail.limits.wall_ms, "ms", given[0]);
     said(o->jail.limits.memory, "", given[1]);
@@ -184,6 +187,8 @@ static int become_cordond(const struct serve_options *o, const struct jail_limit
                                  or_empty(o->http.names),
                                  or_empty(o->workspaces),
                                  o->elicits ? "elicits" : "",
+                                 numbers[5],
+                                 o->approves ? "approves" : "",
                                  NULL};
     execv(daemon, (char *const *)words);
     return err_sys(err, "start %s", daemon);
@@ -251,9 +256,14 @@ static int judge(struct serve_options *o, struct jail_spec *spec, struct arena *
         r = policy_choose_profile(context.policy, o->profile, &profile, err);
     if (r == 0)
         r = jail_options_fill(&o->jail, context.policy, spec, &by, mem, err);
-    if (r == 0)
+    if (r == 0) {
+        const uint64_t kept_ms = context.policy->approval.expiry_ms;
         o->elicits = context.policy->approval.elicitation &&
                      context.policy->approval.approvers != POLICY_OTHER_USER;
+        o->approves = context.policy->approval.tool;
+        o->question_ms =
+            kept_ms < LIMIT_SERVE_QUESTION_MS ? kept_ms : (uint64_t)LIMIT_SERVE_QUESTION_MS;
+    }
     flow_context_close(&context);
     return r;
 }

@@ -34,6 +34,8 @@ enum {
     NAMES,
     WORKSPACES,
     ELICITS,
+    QUESTION,
+    APPROVES,
     COUNT
 };
 
@@ -62,6 +64,8 @@ static int take_words(int argc, char **argv, struct serve_config *c)
     c->names = argv[NAMES];
     c->workspaces = argv[WORKSPACES];
     c->elicits = argv[ELICITS][0] != 0;
+    c->question_ms = argv[QUESTION];
+    c->approves = argv[APPROVES][0] != 0;
     return 0;
 }
 

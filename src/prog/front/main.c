@@ -65,21 +65,23 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     struct serve_front_config config = {.version = CORDON_VERSION};
     struct stat st;
-    if (argc < 9 || argc > 11 || strcmp(argv[1], "--from-cordond") != 0 || fstat(3, &st) < 0 ||
+    if (argc < 11 || argc > 13 || strcmp(argv[1], "--from-cordond") != 0 || fstat(3, &st) < 0 ||
         !S_ISSOCK(st.st_mode) || units_count(argv[2], &config.limits.timeout_ms) < 0 ||
         units_count(argv[3], &config.limits.memory) < 0 ||
         units_count(argv[4], &config.limits.output) < 0 ||
-        units_count(argv[5], &config.answer_ms) < 0) {
+        units_count(argv[5], &config.answer_ms) < 0 ||
+        units_count(argv[9], &config.question_ms) < 0) {
         complain("started by cordon serve only; see cordon-serve(1)");
         return 2;
     }
     config.profile = argv[6];
     config.workspaces = argv[7];
     config.elicits = argv[8][0] != 0;
+    config.approves = argv[10][0] != 0;
     signal(SIGPIPE, SIG_IGN);
-    const bool http = argc >= 10, metrics = argc == 11;
+    const bool http = argc >= 12, metrics = argc == 13;
     struct serve_http_config web = {
-        .token = token, .names = http ? argv[9] : "", .metrics = metrics};
+        .token = token, .names = http ? argv[11] : "", .metrics = metrics};
     int r = http ? take_token(&err) : 0;
     config.conformance = http && !token[0] && !metrics; /* who needs no token gets no runs */
     if (r == 0)

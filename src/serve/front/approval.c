@@ -5,10 +5,12 @@
  * say: we only pass it on.
  *
  * Up to 2025-11-25 the question is a request of ours beside the call. The newest revision answers the call with what is
- * wanted and a word: random, kept here with the call that it belongs to, and good once, for ten minutes and for that call. */
+ * wanted and a word: random, kept here with the call that it belongs to, and good once, for that call, and for ten minutes or as long as the policy keeps a
+ * question, where that is less. */
 #include "serve/front/inside.h"
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -27,14 +29,14 @@ static bool acts(uint32_t cp)
            (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff || (cp >= 0xe0000 && cp <= 0xe0fff);
 }
 
-static int add_visible(struct buf *out, const struct buf *code)
+int serve_approval_visible(struct buf *out, const char *text, size_t size)
 {
     int r = 0;
-    for (size_t at = 0; at < code->len && r == 0;) {
+    for (size_t at = 0; at < size && r == 0;) {
         uint32_t cp = 0;
-        const int n = utf8_decode((const unsigned char *)code->data + at, code->len - at, &cp);
+        const int n = utf8_decode((const unsigned char *)text + at, size - at, &cp);
         const size_t len = n > 0 ? (size_t)n : 1;
-        r = n > 0 && !acts(cp) ? buf_add(out, code->data + at, len)
+        r = n > 0 && !acts(cp) ? buf_add(out, text + at, len)
                                : buf_printf(out, "\\u{%x}", n > 0 ? cp : 0xfffd);
         at += len;
     }
@@ -42,21 +44,25 @@ static int add_visible(struct buf *out, const struct buf *code)
 }
 
 /* As JSON. */
-static int write_params(struct buf *out, const struct serve_question *s)
+static int write_params(const struct serve_front *f, struct buf *out,
+                        const struct serve_question *s)
 {
+    char time[UNITS_TEXT];
     struct buf message;
     struct jsonw j = {.out = out};
     buf_init(&message, 8 * LIMIT_SERVE_SHOWN);
+    units_millis_text(f->config.question_ms, time);
     const char *files = serve_verb_files(s->q.verb);
     int r = files
                 ? buf_printf(&message,
                              "Cordon asks (%s): may this be done, once, to the files of a session: "
-                             "%s? Its words:\n\n",
-                             s->approval, files)
-                : buf_printf(&message, "Cordon asks (%s): may this program run, once?\n\n",
-                             s->approval);
+                             "%s? Answer in %s. Its words:\n\n",
+                             s->approval, files, time)
+                : buf_printf(&message,
+                             "Cordon asks (%s): may this program run, once? Answer in %s.\n\n",
+                             s->approval, time);
     if (r == 0)
-        r = add_visible(&message, &s->code);
+        r = serve_approval_visible(&message, s->code.len ? s->code.data : "", s->code.len);
     jsonw_open(&j, NULL, '{');
     jsonw_bytes(&j, "message", message.data, message.len);
     jsonw_raw(&j, "requestedSchema",
@@ -128,8 +134,8 @@ static struct serve_question *keep(struct serve_front *f, const struct serve_cal
 {
     struct serve_question *s = &f->questions[f->next_question++ % SERVE_QUESTIONS];
     buf_done(&s->code);
-    *s = (struct serve_question){.q = c->q,
-                                 .until_ns = clock_now_ns() + SERVE_QUESTION_MS * CLOCK_NS_PER_MS};
+    *s = (struct serve_question){
+        .q = c->q, .until_ns = clock_now_ns() + f->config.question_ms * CLOCK_NS_PER_MS};
     buf_init(&s->code, LIMIT_SERVE_SHOWN);
     memcpy(s->job, c->job, sizeof s->job);
     snprintf(s->approval, sizeof s->approval, "%s", approval);
@@ -163,7 +169,7 @@ static void ask(struct serve_front *f, struct serve_call *c, const char *approva
     struct buf params;
     buf_init(&params, 64 * LIMIT_SERVE_SHOWN);
     c->questioned = true;
-    if (s && write_params(&params, s) == 0) {
+    if (s && write_params(f, &params, s) == 0) {
         if (c->to.version >= SERVE_2026_07_28)
             require(f, c, s, &params);
         else

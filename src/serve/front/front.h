@@ -19,6 +19,8 @@ struct serve_front_config {
     uint64_t answer_ms;         /* a run that takes longer is answered with a job */
     const char *profile;        /* for descriptions; empty: the policy's */
     bool elicits;               /* questions to people may be asked at the client */
+    uint64_t question_ms;       /* how long the word for such a question counts */
+    bool approves;              /* there is a tool to answer what others asked */
     const char *workspaces;     /* that sessions may be in; the same */
     const char *version;        /* of Cordon */
     bool conformance;           /* the tools of the protocol's own test suite, and no others */

@@ -144,7 +144,6 @@ struct serve_state {
 
 /* A question to the person at the client: what it is for, and until when the word for it counts. */
 #define SERVE_QUESTIONS   32
-#define SERVE_QUESTION_MS 600000ULL
 #define SERVE_QUESTION_ID 24
 struct serve_question {
     char word[SERVE_STATE + 1]; /* of the newest revision; empty: used, or none was given */
@@ -152,6 +151,12 @@ struct serve_question {
     struct serve_request q;
     struct buf code;
     uint64_t until_ns;
+};
+
+/* A text that is written a piece at a time; BAD: the first error, sticks. */
+struct serve_text {
+    struct buf out;
+    int bad;
 };
 
 struct serve_conformance_tasks;
@@ -266,6 +271,13 @@ struct serve_arg {
     const char *text;
 };
 #define SERVE_ARGS 6
+/* What a result has; the rest of a run's members is in docs/run.md. */
+struct serve_member {
+    const char *name, *type; /* type NULL: any */
+    bool required;
+    const char *text;
+};
+#define SERVE_MEMBERS 8
 struct serve_value {
     bool given;
     const char *text; /* TEXT, WORD; JSON: as it was written, where it came as a text */
@@ -276,13 +288,13 @@ struct serve_value {
 struct serve_tool {
     const char *name, *title, *description;
     struct serve_arg args[SERVE_ARGS];
-    const char *output;                      /* schema, as JSON */
+    struct serve_member output[SERVE_MEMBERS];
     bool read_only, destructive, idempotent; /* none has an open world: there is no network */
     void (*call)(struct serve_front *f, const struct serve_reply *to, const char *token,
                  const struct serve_value *v);
 };
-/* The tool at place I; NULL: there are not so many. */
-const struct serve_tool *serve_tools(size_t i);
+/* The tool at place I; NULL: this server has not so many. */
+const struct serve_tool *serve_tools(const struct serve_front *f, size_t i);
 /* A handle of the right shape, or nothing, and the client was told: cordond knows whether it exists. */
 bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
                         const struct serve_value *v, enum serve_handle kind, const char *name,
@@ -296,6 +308,11 @@ void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_
 /* False: WHY (of 300 bytes) says which argument and why. What is borrowed lies in ARGUMENTS. */
 bool serve_tools_arguments(const struct serve_tool *t, json_t *arguments,
                            struct serve_value v[SERVE_ARGS], char *why);
+
+/* tools_approvals.c: the tool for questions that others asked, where the policy has it. */
+extern const struct serve_tool serve_tools_approvals;
+/* Whether O is what `cordon approve served` printed; then T tells it. */
+bool serve_render_approvals(struct serve_text *t, const json_t *o);
 
 /* calls.c */
 void serve_calls_start(struct serve_front *f, const struct serve_reply *to, const char *token,
@@ -333,10 +350,6 @@ void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve
 
 /* render.c: the answer of cordond as the result of a tool. */
 void serve_render(struct serve_front *f, struct serve_call *c);
-struct serve_text {
-    struct buf out;
-    int bad;
-};
 void serve_text_add(struct serve_text *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -348,7 +361,9 @@ bool serve_render_files(struct serve_text *t, const json_t *o);
 /* Pictures and links of an answer, as more blocks of content: each with a comma before it. */
 void serve_render_blocks(struct serve_text *blocks, const struct serve_call *c, const json_t *o);
 
-/* approval.c: what waits for a person is asked of the person at the client, where policy and client have that. */
+/* approval.c: TEXT with every character that a reader does not see, or that moves others, written out. */
+ERR_MUST_USE int serve_approval_visible(struct buf *out, const char *text, size_t len);
+/* What waits for a person is asked of the person at the client, where policy and client have that. */
 void serve_approval_look(struct serve_front *f, struct serve_call *c);
 /* Whether the call came back with its answer: true, it is taken care of. */
 bool serve_approval_resume(struct serve_front *f, const struct serve_reply *to, const char *token,

@@ -190,7 +190,7 @@ static void done(struct serve_front *f, struct serve_call *c)
     } else {
         struct serve_text t = text_new(), blocks = text_new();
         const json_t *safe = json_object_get(o, "is_safe");
-        if (serve_render_files(&t, o)) {
+        if (serve_render_files(&t, o) || serve_render_approvals(&t, o)) {
             /* told */
         } else if (safe) { /* a verdict: code that is refused was judged well */
             const char *message = string(o, "message");

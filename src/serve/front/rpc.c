@@ -163,9 +163,9 @@ static void call_tool(struct serve_front *f, struct serve_message *m)
     json_t *arguments = m->params ? json_object_get(m->params, "arguments") : NULL;
     char why[300];
     size_t i = 0;
-    const struct serve_tool *tool = serve_tools(0);
+    const struct serve_tool *tool = serve_tools(f, 0);
     while (name && tool && strcmp(tool->name, name) != 0)
-        tool = serve_tools(++i);
+        tool = serve_tools(f, ++i);
     if (!name || !tool) {
         snprintf(why, sizeof why, name ? "Unknown tool: %.100s" : "tools/call needs params.name%s",
                  name ? name : "");

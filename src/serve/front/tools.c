@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tools: few, and flat, because clients drop a tool whose schema has unions or references. Every argument is checked
- * here, by the same row that its schema is written from. Clients send numbers, truth values and objects as texts, so these
+ * here, by the same row that its schema is written from, and what a result has is a row, too. Clients send numbers, truth values and objects as texts, so these
  * are read from a text, too; `code` never is anything but what was sent. No argument names a profile, a role, a policy or a
  * folder: those are the operator's. */
 #include "serve/front/inside.h"
@@ -12,53 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT(properties, required)                                                               \
-    "{\"type\": \"object\", \"properties\": {" properties "}, \"required\": [" required "]}"
-#define P(name, type, text) "\"" name "\": {\"type\": \"" type "\", \"description\": \"" text "\"}"
-
 /* What a run comes to; docs/run.md has the rest of its members. */
-#define RUN_PROPERTIES                                                                                        \
-    P("status", "string",                                                                                     \
-      "ok, error, blocked, denied, timeout, memory, output, crashed, refused; running: see "                  \
-      "job_id")                                                                                               \
-    ", " P("stdout", "string", "what it printed") ", " P("stderr", "string", "what it printed there") ", " P( \
-        "truncated", "boolean",                                                                               \
-        "whether output was cut") ", " P("violations", "array",                                               \
-                                         "what was refused: layer, rule, detail, "                            \
-                                         "line, hint") ", " P("job_id", "string",                             \
-                                                              "for wait_job, where it "                       \
-                                                              "still runs") ", " P("el"                       \
-                                                                                   "ap"                       \
-                                                                                   "se"                       \
-                                                                                   "d_"                       \
-                                                                                   "m"                        \
-                                                                                   "s",                       \
-                                                                                   "in"                       \
-                                                                                   "te"                       \
-                                                                                   "ge"                       \
-                                                                                   "r",                       \
-                                                                                   "ho"                       \
-                                                                                   "w "                       \
-                                                                                   "lo"                       \
-                                                                                   "ng"                       \
-                                                                                   " i"                       \
-                                                                                   "t "                       \
-                                                                                   "ha"                       \
-                                                                                   "s "                       \
-                                                                                   "be"                       \
-                                                                                   "en"                       \
-                                                                                   " r"                       \
-                                                                                   "un"                       \
-                                                                                   "ni"                       \
-                                                                                   "n"                        \
-                                                                                   "g")
-#define SESSION_PROPERTIES                                                                         \
-    P("action", "string", "what was done")                                                         \
-    ", " P("session_id", "string", "the session") ", " P(                                          \
-        "expires_in_s", "integer",                                                                 \
-        "it ends after so long without a call") ", " P("sessions", "array",                        \
-                                                       "of list: session_id, calls, idle_s, "      \
-                                                       "expires_in_s")
+#define RUN_MEMBERS                                                                                \
+    {"status", "string", true,                                                                     \
+     "ok, error, blocked, denied, timeout, memory, output, crashed, refused; running: see "        \
+     "job_id"},                                                                                    \
+        {"stdout", "string", false, "what it printed"},                                            \
+        {"stderr", "string", false, "what it printed there"},                                      \
+        {"truncated", "boolean", false, "whether output was cut"},                                 \
+        {"violations", "array", false, "what was refused: layer, rule, detail, line, hint"},       \
+        {"job_id", "string", false, "for wait_job, where it still runs"},                          \
+    {                                                                                              \
+        "elapsed_ms", "integer", false, "how long it has been running"                             \
+    }
 
 enum { CODE, LANGUAGE, SESSION_ID, TIMEOUT_MS, MEMORY_MB, MAX_OUTPUT };
 enum { ACTION, OF_SESSION, WORKSPACE };
@@ -91,7 +57,7 @@ static const struct serve_tool tools[] = {
                "less memory than the server gives; not with session_id"},
               {"max_output_chars", SERVE_ARG_COUNT, false, NULL,
                "less of each output stream than the server gives"}},
-     .output = OBJECT(RUN_PROPERTIES, "\"status\""),
+     .output = {RUN_MEMBERS},
      .call = execute_code},
     {.name = "check_code",
      .title = "Judge code",
@@ -100,16 +66,10 @@ static const struct serve_tool tools[] = {
          "running it. Each finding has its line, its rule and what to write instead.",
      .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
               {"language", SERVE_ARG_WORD, false, "python", "its language"}},
-     .output = OBJECT(
-         P("status", "string", "ok or blocked; denied, refused: there is no verdict") ", " P(
-             "is_safe", "boolean",
-             "whether it would run") ", " P("message", "string",
-                                            "the verdict in a sentence") ", " P("violations",
-                                                                                "array",
-                                                                                "findings: rule, "
-                                                                                "detail, line, "
-                                                                                "column, hint"),
-         "\"status\""),
+     .output = {{"status", "string", true, "ok or blocked; denied, refused: there is no verdict"},
+                {"is_safe", "boolean", false, "whether it would run"},
+                {"message", "string", false, "the verdict in a sentence"},
+                {"violations", "array", false, "findings: rule, detail, line, column, hint"}},
      .read_only = true,
      .idempotent = true,
      .call = check_code},
@@ -124,10 +84,9 @@ static const struct serve_tool tools[] = {
            "such as ctx['load'] > 0.5 and ctx['mode'] == 'auto'"},
           {"context", SERVE_ARG_JSON, false, NULL,
            "an object whose members ctx['key'] reads; as a text, integers of any size are exact"}},
-     .output = "{\"type\": \"object\", \"properties\": {\"value\": {\"description\": \"the "
-               "value\"}, \"type\": {\"description\": \"int, float, str, bool or None\"}, "
-               "\"error\": {\"description\": \"null, or type, message, line and column\"}}, "
-               "\"required\": [\"value\", \"type\", \"error\"]}",
+     .output = {{"value", NULL, true, "the value"},
+                {"type", NULL, true, "int, float, str, bool or None"},
+                {"error", NULL, true, "null, or type, message, line and column"}},
      .read_only = true,
      .idempotent = true,
      .call = serve_evaluate},
@@ -145,7 +104,10 @@ static const struct serve_tool tools[] = {
               {"workspace", SERVE_ARG_TEXT, false, NULL,
                "for new: files that outlive the session, with snapshots; one that this server "
                "gives"}},
-     .output = OBJECT(SESSION_PROPERTIES, "\"action\""),
+     .output = {{"action", "string", true, "what was done"},
+                {"session_id", "string", false, "the session"},
+                {"expires_in_s", "integer", false, "it ends after so long without a call"},
+                {"sessions", "array", false, "of list: session_id, calls, idle_s, expires_in_s"}},
      .destructive = true,
      .call = session},
     {.name = "wait_job",
@@ -156,17 +118,19 @@ static const struct serve_tool tools[] = {
      .args = {{"job_id", SERVE_ARG_TEXT, true, NULL, "of an earlier answer"},
               {"cancel", SERVE_ARG_FLAG, false, NULL,
                "end the run instead of waiting for its end"}},
-     .output = OBJECT(RUN_PROPERTIES, "\"status\""),
+     .output = {RUN_MEMBERS},
      .call = wait_job},
 };
 
-/* Those for files come before the last one, wait_job. */
-const struct serve_tool *serve_tools(size_t i)
+/* Those for files come before the last one, wait_job; the one for approvals is behind it. */
+const struct serve_tool *serve_tools(const struct serve_front *f, size_t i)
 {
-    const size_t own = sizeof tools / sizeof *tools, first = own - 1;
+    const size_t own = sizeof tools / sizeof *tools, first = own - 1,
+                 all = own + serve_tools_files_count;
     return i < first                             ? &tools[i]
            : i < first + serve_tools_files_count ? &serve_tools_files[i - first]
-           : i < own + serve_tools_files_count   ? &tools[i - serve_tools_files_count]
+           : i < all                             ? &tools[i - serve_tools_files_count]
+           : i == all && f->config.approves      ? &serve_tools_approvals
                                                  : NULL;
 }
 
@@ -211,6 +175,27 @@ static void write_input(struct jsonw *j, const struct serve_tool *t)
     jsonw_close(j, '}');
 }
 
+static void write_output(struct jsonw *j, const struct serve_tool *t)
+{
+    jsonw_open(j, "outputSchema", '{');
+    jsonw_string(j, "type", "object");
+    jsonw_open(j, "properties", '{');
+    for (size_t i = 0; i < SERVE_MEMBERS && t->output[i].name; i++) {
+        jsonw_open(j, t->output[i].name, '{');
+        if (t->output[i].type)
+            jsonw_string(j, "type", t->output[i].type);
+        jsonw_string(j, "description", t->output[i].text);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, '}');
+    jsonw_open(j, "required", '[');
+    for (size_t i = 0; i < SERVE_MEMBERS && t->output[i].name; i++)
+        if (t->output[i].required)
+            jsonw_string(j, NULL, t->output[i].name);
+    jsonw_close(j, ']');
+    jsonw_close(j, '}');
+}
+
 /* What this server gives, where a model decides what to ask for. */
 static void write_description(const struct serve_front *f, struct jsonw *j,
                               const struct serve_tool *t)
@@ -237,7 +222,7 @@ void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_
 {
     jsonw_open(j, "tools", '[');
     const struct serve_tool *t;
-    for (size_t i = 0; (t = serve_tools(i)); i++) {
+    for (size_t i = 0; (t = serve_tools(f, i)); i++) {
         jsonw_open(j, NULL, '{');
         jsonw_string(j, "name", t->name);
         if (v >= SERVE_2025_06_18)
@@ -245,7 +230,7 @@ void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_
         write_description(f, j, t);
         write_input(j, t);
         if (v >= SERVE_2025_06_18)
-            jsonw_raw(j, "outputSchema", t->output, strlen(t->output));
+            write_output(j, t);
         if (v >= SERVE_2025_03_26) {
             jsonw_open(j, "annotations", '{');
             jsonw_string(j, "title", t->title);

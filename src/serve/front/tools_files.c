@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OF(name, type, text) "\"" name "\": {\"type\": \"" type "\", \"description\": \"" text "\"}"
 #define STATUS                                                                                     \
-    OF("status", "string", "ok, error, denied, refused; running: see job_id")                      \
-    ", " OF("reason", "string", "where it is not ok: why")
-#define OUTPUT(more)                                                                               \
-    "{\"type\": \"object\", \"properties\": {" STATUS ", " more "}, \"required\": [\"status\"]}"
+    {"status", "string", true, "ok, error, denied, refused; running: see job_id"},                 \
+    {                                                                                              \
+        "reason", "string", false, "where it is not ok: why"                                       \
+    }
 
 #define SESSION_ARG                                                                                \
     {                                                                                              \
@@ -174,9 +173,10 @@ const struct serve_tool serve_tools_files[] = {
               {"offset", SERVE_ARG_OFFSET, false, NULL, "the byte to begin with"},
               {"limit", SERVE_ARG_COUNT, false, NULL, "at most so much of it"},
               {"encoding", SERVE_ARG_WORD, false, "text base64", "text unless it says base64"}},
-     .output = OUTPUT(OF("text", "string", "of the file") ", " OF(
-         "data", "string", "with encoding base64") ", " OF("bytes", "integer",
-                                                           "that the file has")),
+     .output = {STATUS,
+                {"text", "string", false, "of the file"},
+                {"data", "string", false, "with encoding base64"},
+                {"bytes", "integer", false, "that the file has"}},
      .read_only = true,
      .idempotent = true,
      .call = read_file},
@@ -189,7 +189,9 @@ const struct serve_tool serve_tools_files[] = {
               {"path", SERVE_ARG_TEXT, true, NULL, "below /workspace"},
               {"text", SERVE_ARG_TEXT, true, NULL, "what the file is to have"},
               {"encoding", SERVE_ARG_WORD, false, "text base64", "base64: text is base64 of it"}},
-     .output = OUTPUT(OF("source", "string", "its path") ", " OF("bytes", "integer", "written")),
+     .output = {STATUS,
+                {"source", "string", false, "its path"},
+                {"bytes", "integer", false, "written"}},
      .destructive = true,
      .idempotent = true,
      .call = write_file},
@@ -198,8 +200,9 @@ const struct serve_tool serve_tools_files[] = {
      .description = "Names, kinds and sizes in a folder of /workspace of a session.",
      .args = {SESSION_ARG,
               {"path", SERVE_ARG_TEXT, false, NULL, "below /workspace; it itself unless given"}},
-     .output = OUTPUT(OF("names", "array", "name, kind, bytes") ", " OF("cut", "boolean",
-                                                                        "whether there are more")),
+     .output = {STATUS,
+                {"names", "array", false, "name, kind, bytes; by name"},
+                {"cut", "boolean", false, "whether there are more"}},
      .read_only = true,
      .idempotent = true,
      .call = list_files},
@@ -213,8 +216,9 @@ const struct serve_tool serve_tools_files[] = {
               {"path", SERVE_ARG_TEXT, false, NULL, "below /workspace; it itself unless given"},
               {"what", SERVE_ARG_WORD, false, "lines names", "lines unless it says names"},
               {"ignore_case", SERVE_ARG_FLAG, false, NULL, "of lines"}},
-     .output = OUTPUT(OF("matches", "array", "path, line, text") ", " OF(
-         "found", "array", "of names: path, kind, bytes")),
+     .output = {STATUS,
+                {"matches", "array", false, "path, line, text"},
+                {"found", "array", false, "of names: path, kind, bytes"}},
      .read_only = true,
      .idempotent = true,
      .call = search_files},
@@ -232,12 +236,11 @@ const struct serve_tool serve_tools_files[] = {
               {"to", SERVE_ARG_TEXT, false, NULL, "the newer one of diff"},
               {"name", SERVE_ARG_TEXT, false, NULL, "of create: to restore it by"},
               {"message", SERVE_ARG_TEXT, false, NULL, "of create: kept in the list"}},
-     .output = OUTPUT(OF("workspace", "string", "its name") ", " OF(
-         "id", "string", "of the state that is the head now") ", " OF("snapshots", "array",
-                                                                      "of list") ", " OF("patch",
-                                                                                         "string",
-                                                                                         "of "
-                                                                                         "diff")),
+     .output = {STATUS,
+                {"workspace", "string", false, "its name"},
+                {"id", "string", false, "of the state that is the head now"},
+                {"snapshots", "array", false, "of list"},
+                {"patch", "string", false, "of diff"}},
      .destructive = true,
      .call = snapshot},
 };
