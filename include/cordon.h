@@ -339,6 +339,21 @@ CORDON_API int cordon_session_put(struct cordon_session *s, const char *path, co
                                   size_t len);
 CORDON_API int cordon_session_get(struct cordon_session *s, const char *path, void **ret_data,
                                   size_t *ret_len);
+/* Names in a folder; lines that match a regular expression, or with WHAT "names" files that match a pattern of the shell;
+ * states of the session's workspace. A refusal is an answer. */
+CORDON_API int cordon_session_list(struct cordon_session *s, const char *path,
+                                   struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_search(struct cordon_session *s, const char *pattern,
+                                     const char *path, const char *what, bool ignore_case,
+                                     struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_snapshot(struct cordon_session *s, const char *name,
+                                       const char *message, struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_snapshots(struct cordon_session *s,
+                                        struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_diff(struct cordon_session *s, const char *snapshot, const char *to,
+                                   struct cordon_answer **ret_answer);
+CORDON_API int cordon_session_restore(struct cordon_session *s, const char *snapshot,
+                                      struct cordon_answer **ret_answer);
 CORDON_API int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret_session);
 CORDON_API int cordon_session_interrupt(struct cordon_session *s);
 CORDON_API int cordon_session_close(struct cordon_session *s);
@@ -357,7 +372,7 @@ CORDON_API const char *cordon_answer_json(const struct cordon_answer *a, const c
                                           size_t *ret_len);
 CORDON_API void cordon_answer_free(struct cordon_answer *a);
 
-/* The fields: of a run, of a judgement, of a condition, of a file, of sessions. */
+/* The fields: of a run, of a judgement, of a condition, of a file, of files and states, of sessions. */
 #define CORDON_RESULT_ID               "id"
 #define CORDON_RESULT_STATUS           "status"
 #define CORDON_RESULT_LAYER            "layer"
@@ -405,6 +420,28 @@ CORDON_API void cordon_answer_free(struct cordon_answer *a);
 #define CORDON_FILE_INFO_TEXT        "text"
 #define CORDON_FILE_INFO_DATA        "data"
 #define CORDON_FILE_INFO_NEXT_OFFSET "next_offset"
+
+#define CORDON_FILE_LIST_STATUS "status"
+#define CORDON_FILE_LIST_REASON "reason"
+#define CORDON_FILE_LIST_SOURCE "source"
+#define CORDON_FILE_LIST_NAMES  "names"
+#define CORDON_FILE_LIST_CUT    "cut"
+
+#define CORDON_FILE_MATCHES_STATUS  "status"
+#define CORDON_FILE_MATCHES_REASON  "reason"
+#define CORDON_FILE_MATCHES_SOURCE  "source"
+#define CORDON_FILE_MATCHES_MATCHES "matches"
+#define CORDON_FILE_MATCHES_FOUND   "found"
+#define CORDON_FILE_MATCHES_CUT     "cut"
+
+#define CORDON_SNAPSHOT_INFO_STATUS    "status"
+#define CORDON_SNAPSHOT_INFO_REASON    "reason"
+#define CORDON_SNAPSHOT_INFO_WORKSPACE "workspace"
+#define CORDON_SNAPSHOT_INFO_ID        "id"
+#define CORDON_SNAPSHOT_INFO_SNAPSHOTS "snapshots"
+#define CORDON_SNAPSHOT_INFO_CHANGES   "changes"
+#define CORDON_SNAPSHOT_INFO_PATCH     "patch"
+#define CORDON_SNAPSHOT_INFO_CUT       "cut"
 
 #define CORDON_SESSION_INFO_ACTION       "action"
 #define CORDON_SESSION_INFO_SESSION_ID   "session_id"

@@ -83,6 +83,37 @@ export interface FileInfo extends Answer {
   next_offset: number | null;
 }
 
+/** What is in a folder: docs/serve.md. */
+export interface FileList extends Answer {
+  status: string;
+  reason: string | null;
+  source: string | null;
+  names: Record<string, unknown>[];
+  cut: boolean;
+}
+
+/** What a search found: docs/serve.md. */
+export interface FileMatches extends Answer {
+  status: string;
+  reason: string | null;
+  source: string | null;
+  matches: Record<string, unknown>[];
+  found: Record<string, unknown>[];
+  cut: boolean;
+}
+
+/** What was done with the states of a workspace: docs/serve.md. */
+export interface SnapshotInfo extends Answer {
+  status: string;
+  reason: string | null;
+  workspace: string | null;
+  id: string | null;
+  snapshots: Record<string, unknown>[];
+  changes: Record<string, unknown> | null;
+  patch: string | null;
+  cut: boolean;
+}
+
 export interface SessionInfo extends Answer {
   action: string;
   session_id: string | null;
@@ -123,6 +154,26 @@ export interface SessionOptions {
   workspace?: string;
 }
 
+export interface SearchOptions {
+  /** Below /workspace. */
+  path?: string;
+  /** "lines", or "names" of files. */
+  what?: string;
+  ignore_case?: boolean;
+}
+
+export interface SnapshotOptions {
+  /** To restore it by. */
+  name?: string;
+  message?: string;
+}
+
+export interface DiffOptions {
+  /** The older one; head~1 unless given. */
+  snapshot?: string;
+  to?: string;
+}
+
 export interface CheckOptions {
   language?: string;
 }
@@ -156,6 +207,12 @@ export declare class Session {
   run(code: string, options?: SessionRunOptions): Promise<Result>;
   put(path: string, data: Uint8Array | string): Promise<FileInfo>;
   get(path: string): Promise<Uint8Array>;
+  list(path?: string): Promise<FileList>;
+  search(pattern: string, options?: SearchOptions): Promise<FileMatches>;
+  snapshot(options?: SnapshotOptions): Promise<SnapshotInfo>;
+  snapshots(): Promise<SnapshotInfo>;
+  diff(options?: DiffOptions): Promise<SnapshotInfo>;
+  restore(snapshot: string): Promise<SnapshotInfo>;
   fork(): Promise<Session>;
   interrupt(): Promise<void>;
   close(): Promise<void>;

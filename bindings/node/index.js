@@ -18,6 +18,9 @@ const FIELDS = {
   Report: { status: "refused", layer: null, is_safe: false, risk_level: null, blocked_operations: [], message: "", violations: [] },
   Evaluation: { value: null, type: null, error: null },
   FileInfo: { status: "refused", reason: null, source: null, bytes: 0, data: null, next_offset: null },
+  FileList: { status: "refused", reason: null, source: null, names: [], cut: false },
+  FileMatches: { status: "refused", reason: null, source: null, matches: [], found: [], cut: false },
+  SnapshotInfo: { status: "refused", reason: null, workspace: null, id: null, snapshots: [], changes: null, patch: null, cut: false },
   SessionInfo: { action: "", session_id: null, expires_in_s: null, sessions: [] },
 };
 
@@ -53,7 +56,7 @@ function wordsAlone(kind, text) {
   const words = text.trim();
   if (kind === "Report") return { message: words };
   if (kind === "Evaluation") return { error: { type: "refused", message: words } };
-  if (kind === "FileInfo") return { reason: words };
+  if (["FileInfo", "FileList", "FileMatches", "SnapshotInfo"].includes(kind)) return { reason: words };
   const status = /^status: (.*)\n([^]*)$/.exec(text);
   return kind === "Result" ? (status ? { status: status[1], reason: status[2].trim() } : { reason: words }) : {};
 }
@@ -280,6 +283,11 @@ export class Client {
   async _file(tool, args) {
     return this.#do("FileInfo", tool, { ...args, encoding: "base64" }, { check: true });
   }
+
+  /** A refusal is a result here. */
+  async _files(kind, tool, args) {
+    return this.#do(kind, tool, args);
+  }
 }
 
 /** Made by `await client.session()`: an interpreter whose variables and files live on between calls. */
@@ -308,6 +316,36 @@ export class Session {
       offset = part.next_offset;
     }
     return Buffer.concat(parts);
+  }
+
+  /** What is in a folder below /workspace. A refusal is a result, too. */
+  async list(path) {
+    return this.client._files("FileList", "list_files", { session_id: this.id, path });
+  }
+
+  /** Lines that match a regular expression; with what: "names" files whose name matches a pattern of the shell. */
+  async search(pattern, { path, what, ignore_case } = {}) {
+    return this.client._files("FileMatches", "search_files", { session_id: this.id, pattern, path, what, ignore_case: ignore_case || undefined });
+  }
+
+  /** Names the present state of the session's workspace. */
+  async snapshot({ name, message } = {}) {
+    return this.client._files("SnapshotInfo", "snapshot", { session_id: this.id, action: "create", name, message });
+  }
+
+  /** The states of the session's workspace, the newest first. */
+  async snapshots() {
+    return this.client._files("SnapshotInfo", "snapshot", { session_id: this.id, action: "list" });
+  }
+
+  /** What differs between two states: head~1 and head unless given. */
+  async diff({ snapshot, to } = {}) {
+    return this.client._files("SnapshotInfo", "snapshot", { session_id: this.id, action: "diff", snapshot, to });
+  }
+
+  /** Makes the files those of an earlier state. */
+  async restore(snapshot) {
+    return this.client._files("SnapshotInfo", "snapshot", { session_id: this.id, action: "restore", snapshot });
   }
 
   async fork() {

@@ -51,7 +51,7 @@ module Cordon
   DEFAULTS = {
     notes: [], violations: [], violations_total: 0, stdout: "", stderr: "", stdout_bytes: 0, stderr_bytes: 0, truncated: false,
     is_final: false, usage: {}, layers: {}, files: [], files_truncated: false, is_safe: false, blocked_operations: [], message: "",
-    bytes: 0, sessions: [], status: "refused"
+    bytes: 0, sessions: [], status: "refused", names: [], matches: [], found: [], snapshots: [], cut: false
   }.freeze
   private_constant :DEFAULTS
 
@@ -88,6 +88,27 @@ module Cordon
 
   # What became of a file: docs/serve.md.
   FileInfo = Struct.new(:status, :reason, :source, :bytes, :data, :next_offset, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "reason" => text.strip }
+    end
+  end
+
+  # What is in a folder: docs/serve.md.
+  FileList = Struct.new(:status, :reason, :source, :names, :cut, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "reason" => text.strip }
+    end
+  end
+
+  # What a search found: docs/serve.md.
+  FileMatches = Struct.new(:status, :reason, :source, :matches, :found, :cut, *ALWAYS, keyword_init: true) do
+    def self.words(text)
+      { "reason" => text.strip }
+    end
+  end
+
+  # What was done with the states of a workspace: docs/serve.md.
+  SnapshotInfo = Struct.new(:status, :reason, :workspace, :id, :snapshots, :changes, :patch, :cut, *ALWAYS, keyword_init: true) do
     def self.words(text)
       { "reason" => text.strip }
     end
@@ -194,6 +215,11 @@ module Cordon
     # Likewise.
     def about_file(tool, **arguments)
       perform(FileInfo, tool, { **arguments, encoding: "base64" }, check: true)
+    end
+
+    # A refusal is a result here.
+    def about_files(kind, tool, **arguments)
+      perform(kind, tool, arguments)
     end
 
     private
@@ -462,6 +488,37 @@ module Cordon
         offset = part.next_offset
         return bytes unless offset
       end
+    end
+
+    # What is in a folder below /workspace. A refusal is a result, too.
+    def list(path = nil)
+      @client.about_files(FileList, "list_files", session_id: @id, path: path)
+    end
+
+    # Lines that match a regular expression; with what: "names" files whose name matches a pattern of the shell.
+    def search(pattern, path: nil, what: nil, ignore_case: false)
+      @client.about_files(FileMatches, "search_files", session_id: @id, pattern: pattern, path: path, what: what,
+                                                       ignore_case: ignore_case || nil)
+    end
+
+    # Names the present state of the session's workspace.
+    def snapshot(name: nil, message: nil)
+      @client.about_files(SnapshotInfo, "snapshot", session_id: @id, action: "create", name: name, message: message)
+    end
+
+    # The states of the session's workspace, the newest first.
+    def snapshots
+      @client.about_files(SnapshotInfo, "snapshot", session_id: @id, action: "list")
+    end
+
+    # What differs between two states: head~1 and head unless given.
+    def diff(snapshot: nil, to: nil)
+      @client.about_files(SnapshotInfo, "snapshot", session_id: @id, action: "diff", snapshot: snapshot, to: to)
+    end
+
+    # Makes the files those of an earlier state.
+    def restore(snapshot)
+      @client.about_files(SnapshotInfo, "snapshot", session_id: @id, action: "restore", snapshot: snapshot)
     end
 
     # A second session with the same variables and files; with a block it is closed afterwards.

@@ -89,7 +89,15 @@ int client_fail(struct cordon_client *c, int status, const char *fmt, ...)
 int client_lost(struct cordon_client *c, const char *why);
 
 /* ---- answers.c ---- */
-enum client_kind { CLIENT_RESULT, CLIENT_REPORT, CLIENT_EVALUATION, CLIENT_FILE, CLIENT_SESSION };
+/* From CLIENT_FILE on a refusal is an error. */
+enum client_kind {
+    CLIENT_RESULT,
+    CLIENT_REPORT,
+    CLIENT_EVALUATION,
+    CLIENT_FILES,
+    CLIENT_FILE,
+    CLIENT_SESSION
+};
 /* Takes REPLY over. RESULT: the member of it. NULL: no memory. */
 struct cordon_answer *client_answer_new(char *reply, const struct client_value *result,
                                         enum client_kind kind);

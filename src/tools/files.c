@@ -4,11 +4,11 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "sys/entries.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAMES_MAX 1000 /* of one answer */
@@ -73,24 +73,25 @@ enum tools_end tools_do_list(struct tools_call *c)
     enum tools_end end = tools_place_open(c, tools_text(c, "path", "."), false, &p);
     if (end == TOOLS_OK)
         end = tools_open_folder(c, &p, &fd);
-    DIR *d = entries_take(fd);
+    struct dirent **all = NULL;
+    const int count = end == TOOLS_OK ? tools_names(fd, &all) : 0;
     json_t *names = json_array();
     bool cut = false;
-    if (end == TOOLS_OK && !d)
+    if (count < 0)
         end = tools_fail(c, "no memory");
-    for (const char *name; d && (name = entries_next(d));) {
+    for (int i = 0; i < count; i++) {
+        const char *name = all[i]->d_name;
         struct stat st;
-        if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        cut = json_array_size(names) == NAMES_MAX;
-        if (cut)
-            break;
-        json_array_append_new(names, json_pack("{s:o?, s:s, s:I}", "name",
-                                               tools_mark(c, name, strlen(name)), "kind",
-                                               kind(st.st_mode), "bytes", (json_int_t)st.st_size));
+        const bool there = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        cut = cut || (there && json_array_size(names) == NAMES_MAX);
+        if (there && !cut)
+            json_array_append_new(
+                names, json_pack("{s:o?, s:s, s:I}", "name", tools_mark(c, name, strlen(name)),
+                                 "kind", kind(st.st_mode), "bytes", (json_int_t)st.st_size));
+        free(all[i]);
     }
-    if (d)
-        closedir(d);
+    free(all);
+    fd_close(fd);
     if (end == TOOLS_OK)
         c->answer = json_pack("{s:O, s:s, s:b}", "names", names, "source", p.shown, "cut", cut);
     json_decref(names);

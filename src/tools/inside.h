@@ -14,6 +14,7 @@
 #include "tools/process.h"
 #include "tools/tools.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,6 +127,8 @@ struct tools_walk {
     bool cut;      /* some were not */
 };
 void tools_walk(struct tools_walk *w, int folder, const char *shown);
+/* All names of FOLDER but the dots, sorted, each and the array to be freed; -1: errno says why. */
+int tools_names(int folder, struct dirent ***ret_names);
 
 /* ---- write.c ---- */
 

@@ -202,11 +202,16 @@ static int no_dots(const struct dirent *e)
     return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
+int tools_names(int folder, struct dirent ***ret_names)
+{
+    return scandirat(folder, ".", ret_names, no_dots, by_name);
+}
+
 /* False: the visitor has enough. */
 static bool walk(struct tools_walk *w, int folder, const char *shown, int depth)
 {
     struct dirent **names = NULL;
-    const int count = scandirat(folder, ".", &names, no_dots, by_name);
+    const int count = tools_names(folder, &names);
     bool more = true;
     if (count < 0)
         w->cut = true;

@@ -67,16 +67,18 @@ def fits(got, want):
     return got == want
 
 
-def fill(args, results):
+def fill(args, results, workspace):
     filled = {}
     for key, value in args.items():
-        if isinstance(value, str) and value.startswith("$"):
+        if isinstance(value, str) and value.startswith("$") and results:
             name, field = value[1:].split(".")
             value = results[name][field]
         elif isinstance(value, str) and value.startswith("%"):
             value = "#" * int(value[1:])
         elif isinstance(value, str) and value.startswith("@"):
             value = pattern(value)
+        elif value == "&":
+            value = workspace
         filled[key] = value
     return filled
 
@@ -98,7 +100,7 @@ def wrong(step, answer):
     return bad
 
 
-def carry_out(driver, case, server):
+def carry_out(driver, case, server, workspace):
     results, story = {}, []
     for step in case["steps"]:
         if step["do"] == "idle":  # nothing runs any more: what was given up has ended
@@ -106,9 +108,9 @@ def carry_out(driver, case, server):
             if left:
                 return [f"runs go on: {left}"]
             continue
-        answer = driver.tell({**step, "args": fill(step.get("args", {}), results)})
+        answer = driver.tell({**step, "args": fill(step.get("args", {}), results, workspace)})
         results[step.get("as")] = answer.get("result") or {}
-        bad = wrong(step, answer)
+        bad = wrong({**step, "want": fill(step.get("want", {}), {}, workspace)}, answer)
         if bad:
             return [f"{step['do']}:", *bad, str(answer)[:1500]]
     return story
@@ -119,17 +121,17 @@ def runners(pid):
     return [p for p in mcptest.family(pid) if p != pid and (mcptest.stat(p) or ("",))[0] == "cordon"]
 
 
-def all_cases(how, driver, server):
+def all_cases(how, driver, server, workspace):
     for case in json.loads((SOURCE / "tests/clients/cases.json").read_text()):
         if case.get("only", LIBRARY) != LIBRARY:
             continue
-        story = carry_out(driver, case, server)
+        story = carry_out(driver, case, server, workspace)
         tap.ok(not story, f"{LIBRARY}, {how}: {case['name']}", *story)
 
 
 def over_stdio():
     driver = Driver("-")
-    all_cases("a server of its own", driver, lambda: driver.process.pid)
+    all_cases("a server of its own", driver, lambda: driver.process.pid, "stdio")
     family = mcptest.family(driver.process.pid)
     tap.eq(driver.end(), 0, f"{LIBRARY}: the program ends with its client")
     tap.eq(mcptest.gone(family), [], f"{LIBRARY}: the server that it started ends with it")
@@ -145,10 +147,10 @@ def over_socket():
     folder = pathlib.Path(tapsys.House.of("root")["CORDON_STATE"]) / f"socket-{LIBRARY}"
     folder.mkdir(mode=0o700)
     path = folder / "s"
-    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--profile", "standard"])
+    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"])
     mcptest.appears(lambda: mcptest.connects(path))
     driver = Driver(str(path))
-    all_cases("a socket", driver, lambda: server.pid)
+    all_cases("a socket", driver, lambda: server.pid, "socket")
     server.terminate()
     server.wait(mcptest.PATIENCE)
     answer = driver.tell({"do": "run", "args": {"code": "1"}})
@@ -161,6 +163,9 @@ def over_socket():
     driver.process.wait()
 
 
+for name in ("stdio", "socket"):
+    made = tapsys.cordon(programs, ["workspace", "create", name])
+    tap.ok(made.code == 0, f"{LIBRARY}: a workspace is made for the server", made.story())
 over_stdio()
 over_socket()
 tap.done()

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from ._client import Client, Session
     from ._expr import ALLOWED_CTX_KEYS, LimitError, Schema, UnsafeExpressionError, compile_condition, validate_condition
     from ._protocol import OnOutput, OnProgress
-    from ._results import Error, Evaluation, Failed, FileInfo, ProtocolError, Report, Result, ServerGone, SessionInfo
+    from ._results import Error, Evaluation, Failed, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, ServerGone, SessionInfo, SnapshotInfo
 
 # Where a name comes from. Each is imported when it is used: conditions need nothing of the client, and the client works where
 # the conditions, a C module for one version of Python, are not built.
 _FROM = {"_client": ("Client", "Session"),
          "_expr": ("ALLOWED_CTX_KEYS", "LimitError", "Schema", "UnsafeExpressionError", "compile_condition", "validate_condition"),
-         "_results": ("Error", "Evaluation", "Failed", "FileInfo", "ProtocolError", "Report", "Result", "ServerGone", "SessionInfo")}
+         "_results": ("Error", "Evaluation", "Failed", "FileInfo", "FileList", "FileMatches", "ProtocolError", "Report", "Result",
+                      "ServerGone", "SessionInfo", "SnapshotInfo")}
 _HOMES = {name: home for home, names in _FROM.items() for name in names}
 __all__ = [*_HOMES, "check", "default", "eval", "run", "wait"]
 

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from . import _protocol as protocol
 from ._protocol import Ask, OnOutput, OnProgress, Steps
-from ._results import Evaluation, FileInfo, ProtocolError, Report, Result, ServerGone, SessionInfo
+from ._results import Evaluation, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, ServerGone, SessionInfo, SnapshotInfo
 
 END = 15.0  # cordond takes at most 10 s to leave
 
@@ -284,6 +284,36 @@ class Session:
         """The bytes of a file below /workspace. What is refused raises Failed."""
         data: bytes = self.client._do(protocol.Getting(self.id, path))
         return data
+
+    def list(self, path: Optional[str] = None) -> FileList:
+        """What is in a folder below /workspace. A refusal is a result, too."""
+        listed: FileList = self.client._do(protocol.list_files(self.id, path))
+        return listed
+
+    def search(self, pattern: str, *, path: Optional[str] = None, what: Optional[str] = None, ignore_case: bool = False) -> FileMatches:
+        """Lines that match a regular expression; with what="names" files whose name matches a pattern of the shell."""
+        matches: FileMatches = self.client._do(protocol.search(self.id, pattern, path, what, ignore_case))
+        return matches
+
+    def snapshot(self, *, name: Optional[str] = None, message: Optional[str] = None) -> SnapshotInfo:
+        """Names the present state of the session's workspace."""
+        info: SnapshotInfo = self.client._do(protocol.snapshot("create", self.id, name=name, message=message))
+        return info
+
+    def snapshots(self) -> SnapshotInfo:
+        """The states of the session's workspace, the newest first."""
+        info: SnapshotInfo = self.client._do(protocol.snapshot("list", self.id))
+        return info
+
+    def diff(self, snapshot: Optional[str] = None, to: Optional[str] = None) -> SnapshotInfo:
+        """What differs between two states: head~1 and head unless given."""
+        info: SnapshotInfo = self.client._do(protocol.snapshot("diff", self.id, snapshot=snapshot, to=to))
+        return info
+
+    def restore(self, snapshot: str) -> SnapshotInfo:
+        """Makes the files those of an earlier state."""
+        info: SnapshotInfo = self.client._do(protocol.snapshot("restore", self.id, snapshot=snapshot))
+        return info
 
     def fork(self) -> "Session":
         """A second session with the same variables and files."""

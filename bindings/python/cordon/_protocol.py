@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-from ._results import Evaluation, Failed, FileInfo, ProtocolError, Report, Result, Results, SessionInfo
+from ._results import Evaluation, Failed, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, Results, SessionInfo, SnapshotInfo
 
 META = "io.modelcontextprotocol/"
 REVISION = "2026-07-28"
@@ -148,3 +148,16 @@ class Getting(Steps):
 def put(session_id: str, path: str, data: Union[bytes, str]) -> Steps:
     text = base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
     return Steps(("write_file", {"session_id": session_id, "path": path, "text": text, "encoding": "base64"}), FileInfo, check=True)
+
+
+def list_files(session_id: str, path: Optional[str]) -> Steps:
+    return Steps(("list_files", {"session_id": session_id, "path": path}), FileList)
+
+
+def search(session_id: str, pattern: str, path: Optional[str], what: Optional[str], ignore_case: bool) -> Steps:
+    return Steps(("search_files", {"session_id": session_id, "pattern": pattern, "path": path, "what": what,
+                                   "ignore_case": True if ignore_case else None}), FileMatches)
+
+
+def snapshot(action: str, session_id: str, **arguments: Optional[str]) -> Steps:
+    return Steps(("snapshot", {"session_id": session_id, "action": action, **arguments}), SnapshotInfo)

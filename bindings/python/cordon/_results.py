@@ -141,6 +141,48 @@ class FileInfo(_Answer):
 
 
 @dataclasses.dataclass(frozen=True)
+class _Files(_Answer):
+    status: str = "refused"
+    reason: Optional[str] = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    @classmethod
+    def _words(cls, text: str) -> Dict[str, Any]:
+        return {"status": "refused", "reason": text.strip()}
+
+
+@dataclasses.dataclass(frozen=True)
+class FileList(_Files):
+    """What is in a folder: docs/serve.md."""
+    source: Optional[str] = None
+    names: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class FileMatches(_Files):
+    """What a search found: docs/serve.md."""
+    source: Optional[str] = None
+    matches: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    found: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SnapshotInfo(_Files):
+    """What was done with the states of a workspace: docs/serve.md."""
+    workspace: Optional[str] = None
+    id: Optional[str] = None
+    snapshots: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    changes: Optional[Dict[str, Any]] = None
+    patch: Optional[str] = None
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class SessionInfo(_Answer):
     """What was done with a session, or the sessions that there are."""
     action: str = ""

@@ -128,6 +128,24 @@ static int get(struct step *s)
     return r;
 }
 
+/* A method about names, matches or states; -1: METHOD is none of them. */
+static int of_files(struct step *s, const char *method, struct cordon_answer **ret)
+{
+    return strcmp(method, "list") == 0 ? cordon_session_list(s->session, text(s, "path"), ret)
+           : strcmp(method, "search") == 0
+               ? cordon_session_search(s->session, text(s, "pattern"), text(s, "path"),
+                                       text(s, "what"),
+                                       json_is_true(json_object_get(s->args, "ignore_case")), ret)
+           : strcmp(method, "snapshot") == 0
+               ? cordon_session_snapshot(s->session, text(s, "name"), text(s, "message"), ret)
+           : strcmp(method, "snapshots") == 0 ? cordon_session_snapshots(s->session, ret)
+           : strcmp(method, "diff") == 0
+               ? cordon_session_diff(s->session, text(s, "snapshot"), text(s, "to"), ret)
+           : strcmp(method, "restore") == 0
+               ? cordon_session_restore(s->session, text(s, "snapshot"), ret)
+               : -1;
+}
+
 /* The method, by its name; an answer where it gives one. */
 static int carry_out(struct step *s, const char *method, struct cordon_session **made,
                      struct cordon_answer **ret)
@@ -140,6 +158,8 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
         r = put(s);
     } else if (s->session && strcmp(method, "get") == 0) {
         r = get(s);
+    } else if (s->session && (r = of_files(s, method, ret)) >= 0) {
+        /* done */
     } else if (s->session) {
         r = strcmp(method, "run") == 0    ? cordon_session_run(s->session, text(s, "code"), &o, ret)
             : strcmp(method, "fork") == 0 ? cordon_session_fork(s->session, made)
@@ -158,7 +178,8 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
     } else if (strcmp(method, "sessions") == 0) {
         r = cordon_client_sessions(s->client, ret);
     } else if (strcmp(method, "session") == 0) {
-        r = cordon_client_session(s->client, made);
+        r = text(s, "workspace") ? cordon_client_session_in(s->client, text(s, "workspace"), made)
+                                 : cordon_client_session(s->client, made);
     }
     free(dumped);
     return r;
@@ -229,7 +250,8 @@ static void one(struct cordon_client *c, json_t *ask)
 
 int main(int argc, char **argv)
 {
-    const char *const quick[] = {"--answer", "100ms", "--profile", "standard", NULL};
+    const char *const quick[] = {"--answer",     "100ms",        "--profile", "standard",
+                                 "--workspaces", "stdio,socket", NULL};
     struct cordon_client *c;
     char why[CORDON_WHY_MAX], *line = NULL;
     size_t cap = 0;

@@ -3,12 +3,24 @@
 import { createInterface } from "node:readline";
 
 const { Client, Session } = await import(process.argv[3]);
-const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms", "--profile", "standard"] } : { socket: process.argv[2] });
+const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"] } : { socket: process.argv[2] });
 const held = {};
+/** How the arguments of a case are given to a method. */
+const CALLS = {
+  put: (place, { path, data }) => place.put(path, Buffer.from(data, "base64")),
+  get: (place, { path }) => place.get(path),
+  list: (place, { path }) => place.list(path),
+  search: (place, { pattern, ...options }) => place.search(pattern, options),
+  restore: (place, { snapshot }) => place.restore(snapshot),
+  eval: (place, { expression, context }) => place.eval(expression, context),
+  run: (place, { code, ...options }) => place.run(code, options),
+  check: (place, { code, ...options }) => place.check(code, options),
+  wait: (place, { job_id, ...options }) => place.wait(job_id, options),
+};
 
 async function step(ask) {
   const place = ask.on ? held[ask.on] : client;
-  const { code, job_id, expression, context, path, data, on_output, on_progress, ...options } = ask.args ?? {};
+  const { on_output, on_progress, ...options } = ask.args ?? {};
   const output = [];
   const giveUp = new AbortController();
   let interrupted;
@@ -23,7 +35,7 @@ async function step(ask) {
     };
   if (on_output === "cancel") options.signal = giveUp.signal;
   try {
-    let result = await (path !== undefined ? place[ask.do](path, ...(data === undefined ? [] : [Buffer.from(data, "base64")])) : ask.do === "eval" ? place.eval(expression, context) : code === undefined && job_id === undefined ? place[ask.do]() : place[ask.do](code ?? job_id, options));
+    let result = await (CALLS[ask.do]?.(place, options) ?? place[ask.do](options));
     await interrupted;
     if (result instanceof Uint8Array) result = { base64: Buffer.from(result).toString("base64") };
     if (result instanceof Session) {

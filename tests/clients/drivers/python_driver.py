@@ -75,15 +75,16 @@ async def main(client, serve):
 
 
 async def main_aio(path):
-    async with cordon.aio.Client(path, options=["--answer", "100ms", "--profile", "standard"]) as client:
+    async with cordon.aio.Client(path, options=OPTIONS) as client:
         await main(client, awaited)
 
 
+OPTIONS = ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"]
 path = None if sys.argv[1] == "-" else sys.argv[1]
 if sys.argv[2:] == ["aio"]:
     asyncio.run(main_aio(path))
 else:
-    with cordon.Client(path, options=["--answer", "100ms", "--profile", "standard"]) as c:
+    with cordon.Client(path, options=OPTIONS) as c:
         coroutine = main(c, as_is)
         try:
             coroutine.send(None)

@@ -26,9 +26,10 @@ def step(client, held, ask)
       place.interrupt
     end
   end if args[:on_progress]
-  first = %i[code job_id expression].map { |k| args.delete(k) }.compact
+  first = %i[code job_id expression pattern].map { |k| args.delete(k) }.compact
   first << args.delete(:context) if ask["do"] == "eval"
-  first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path)
+  first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path) && ask["do"] != "search"
+  first << args.delete(:snapshot) if ask["do"] == "restore"
   value = place.public_send(ask["do"], *first, **args)
   if value.is_a?(Cordon::Session)
     held[ask["as"]] = value
@@ -41,7 +42,7 @@ rescue StandardError => e
 end
 
 socket = ARGV[0] == "-" ? {} : { socket: ARGV[0] }
-Cordon::Client.open(options: ["--answer", "100ms", "--profile", "standard"], **socket) do |client|
+Cordon::Client.open(options: ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"], **socket) do |client|
   held = {}
   while (line = $stdin.gets)
     puts JSON.generate(step(client, held, JSON.parse(line)))
