@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libpng's simplified interface decodes and encodes; it checks lengths and sums, and reports every defect as an error. */
-#include "image/image.h"
+/* Pixels, whatever file they came from: how many there may be, and how they are shrunk. */
+#include "image/inside.h"
 
 #include "base/limits.h"
 
-#include <png.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANNELS = 3 };
+enum { CHANNELS = IMAGE_CHANNELS };
 
 void image_done(struct image *image)
 {
@@ -21,30 +20,27 @@ static size_t bytes_of(uint32_t width, uint32_t height)
     return (size_t)width * height * CHANNELS;
 }
 
-int image_read(const void *data, size_t len, struct image *ret, struct err *err)
+int image_make(struct image *image, uint64_t width, uint64_t height, struct err *err)
 {
-    const png_color white = {255, 255, 255};
-    png_image png = {.version = PNG_IMAGE_VERSION};
-    *ret = (struct image){0};
-    if (!png_image_begin_read_from_memory(&png, data, len))
-        return err_set(err, ERR_FORMAT, "it is no PNG file: %s", png.message);
-    if ((uint64_t)png.width * png.height > LIMIT_IMAGE_PIXELS) {
-        const unsigned long width = png.width, height = png.height;
-        png_image_free(&png);
-        return err_set(err, ERR_USAGE, "%lu x %lu are more than %llu pixels", width, height,
-                       LIMIT_IMAGE_PIXELS);
-    }
-    png.format = PNG_FORMAT_RGB;
-    ret->width = png.width;
-    ret->height = png.height;
-    ret->pixels = malloc(bytes_of(png.width, png.height));
-    if (ret->pixels && png_image_finish_read(&png, &white, ret->pixels, 0, NULL))
-        return 0;
-    const bool memory = !ret->pixels;
-    image_done(ret);
-    png_image_free(&png);
-    return memory ? err_set(err, ERR_MEMORY, "no memory")
-                  : err_set(err, ERR_FORMAT, "it is a broken PNG file: %s", png.message);
+    *image = (struct image){0};
+    if (width == 0 || height == 0)
+        return err_set(err, ERR_FORMAT, "it has no pixels");
+    if (width > UINT32_MAX || height > UINT32_MAX || width * height > LIMIT_IMAGE_PIXELS)
+        return err_set(err, ERR_USAGE, "%llu x %llu are more than %llu pixels",
+                       (unsigned long long)width, (unsigned long long)height, LIMIT_IMAGE_PIXELS);
+    image->pixels = malloc(bytes_of((uint32_t)width, (uint32_t)height));
+    if (!image->pixels)
+        return err_set(err, ERR_MEMORY, "no memory");
+    image->width = (uint32_t)width;
+    image->height = (uint32_t)height;
+    memset(image->pixels, 255, bytes_of(image->width, image->height));
+    return 0;
+}
+
+void image_over_white(const unsigned char *rgba, unsigned char *out)
+{
+    for (int c = 0; c < CHANNELS; c++)
+        out[c] = (unsigned char)((rgba[c] * rgba[3] + 255 * (255 - rgba[3])) / 255);
 }
 
 /* The mean of the pixels of FROM that lie under pixel X, Y of a picture of WIDTH x HEIGHT. */
@@ -84,23 +80,4 @@ int image_fit(struct image *image, uint32_t most, struct err *err)
     image_done(image);
     *image = to;
     return 0;
-}
-
-int image_write_png(const struct image *image, struct buf *out, struct err *err)
-{
-    png_image png = {.version = PNG_IMAGE_VERSION,
-                     .width = image->width,
-                     .height = image->height,
-                     .format = PNG_FORMAT_RGB};
-    png_alloc_size_t len = PNG_IMAGE_PNG_SIZE_MAX(png);
-    void *file = malloc(len);
-    if (!file)
-        return err_set(err, ERR_MEMORY, "no memory");
-    int r = png_image_write_to_memory(&png, file, &len, 0, image->pixels, 0, NULL)
-                ? buf_add(out, file, len)
-                : err_set(err, ERR_STATE, "write a PNG file: %s", png.message);
-    if (r < 0 && !err->msg[0])
-        r = err_set(err, r, "the picture is too large to be sent");
-    free(file);
-    return r;
 }

@@ -2,7 +2,7 @@
 /* A picture that a guest left, read and written anew: what is shown to a terminal or sent to a client was made by us, pixel by
  * pixel, and is no larger than asked for.
  *
- * Takes:   the bytes of a PNG file, a width and height to fit into.
+ * Takes:   the bytes of a PNG, JPEG, GIF or WebP file, a width and height to fit into.
  * Gives:   pixels; of those a new PNG file, or a sixel sequence.
  * Never:   hands on a byte of the file; allocates for more than LIMIT_IMAGE_PIXELS.
  * Runs in: cordon-image, which is confined.
@@ -22,7 +22,7 @@ struct image {
     unsigned char *pixels; /* NULL: none */
 };
 
-/* ERR_FORMAT: it is no PNG file, or a broken one. ERR_USAGE: it has too many pixels. */
+/* The kind is told by its first bytes. ERR_FORMAT: it is none of the four, or a broken one. ERR_USAGE: it has too many pixels. */
 ERR_MUST_USE int image_read(const void *data, size_t len, struct image *ret, struct err *err);
 void image_done(struct image *image);
 

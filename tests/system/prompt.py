@@ -389,7 +389,8 @@ def drawing(u, *options, **variables):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         pathlib.Path(folder, "drawing.py").write_text(DRAW)
-        t = Terminal(u, "--profile", "standard", "--in", f"{folder}/drawing.py", *options, more=variables)
+        wide = (pathlib.Path(__file__).resolve().parents[1] / "fuzz").glob("image_*/wide.*")
+        t = Terminal(u, "--profile", "standard", "--in", f"{folder}/drawing.py", *(w for p in sorted(wide) for w in ("--in", str(p))), *options, more=variables)
     t.run(b"import os; from drawing import draw")
     return t
 
@@ -426,6 +427,14 @@ def pictures(u):
     shown = png_of(base64.b64decode(text)) if text else None
     u.ok(shown == (800, 200, orange, b""), "a picture is shown on kitty, shrunk, written anew and without the guest's texts", shown, got[:300])
     u.ok(b"image: /workspace/a.png (image/png, " in got and b"session get" in got, "a picture's file is named, and how to copy it", got[-300:])
+    for kind in ("jpeg", "gif", "webp"):
+        wide = next((pathlib.Path(__file__).resolve().parents[1] / "fuzz" / f"image_{kind}").glob("wide.*"))
+        got = t.run(f"import shutil; shutil.copy('{wide.name}', 'wide')".encode())
+        text = b"".join(re.findall(rb"\x1b_G(?:a=T,f=100,q=2,)?m=[01];([A-Za-z0-9+/=]*)\x1b\\", got))
+        shown = png_of(base64.b64decode(text)) if text else (0, 0, set())
+        near = shown[2] and all(abs(r - 255) + abs(g - 128) + b < 12 for r, g, b in shown[2])
+        u.ok(shown[:2] == (800, 200) and near, f"a picture of the kind {kind} is shown at the prompt, as a PNG of our own", shown[:2], got[:300])
+        u.ok(f"image: /workspace/wide (image/{kind}, ".encode() in got, f"a picture of the kind {kind} is named, and how to copy it", got[-300:])
     u.ok(b"image:" not in t.run(b"1 + 1"), "a block that leaves no picture shows none", t.tail())
     got = t.run(b"draw('b.png', 64, 64); os.truncate('b.png', 90)")
     u.ok(b"\x1b_G" not in got and b"image: /workspace/b.png" in got, "a broken picture is named and not shown", got)

@@ -6,6 +6,7 @@ Usage: serve_files.py BUILD."""
 import base64
 import json
 import os
+import pathlib
 import struct
 import sys
 
@@ -21,6 +22,7 @@ except ImportError:
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
+PICTURES = pathlib.Path(__file__).resolve().parents[1] / "fuzz"
 PNG = """
 import struct, zlib
 def part(kind, data):
@@ -162,6 +164,26 @@ def pictures(who):
         tap.eq([b["name"] for b in blocks(t("execute_code", code=PNG, session_id=one), "resource_link")], ["/workspace/note.txt"], f"{who}: what is shown is not linked, too")
 
 
+def other_pictures(who):
+    """JPEG, GIF and WebP: read by cordon-image as PNG is, and sent as a PNG of its own."""
+    files = {"wide" + p.suffix: p.read_bytes() for p in sorted(PICTURES.glob("image_*/wide.*")) if p.suffix != ".png"}
+    tap.eq(sorted(files), ["wide.gif", "wide.jpg", "wide.webp"], "the pictures of the test are there")
+    with Server(programs, "--profile", "standard", who=who) as s:
+        t = Tools(s)
+        one = t.new()
+        code = "\n".join(f"open({name!r}, 'wb').write({data!r})" for name, data in files.items())
+        code += "\nopen('broken.jpg', 'wb').write(b'\\xff\\xd8\\xff' + b'x' * 100)\nopen('old.bmp', 'wb').write(b'BM' + b'x' * 100)"
+        for what, more in (("a run", {}), ("a call of a session", {"session_id": one})):
+            r = t("execute_code", code=code, **more)
+            shown = [base64.b64decode(b["data"]) for b in blocks(r, "image") if b["mimeType"] == "image/png"]
+            tap.eq([(p[:4], struct.unpack(">II", p[16:24])) for p in shown], [(b"\x89PNG", (800, 200))] * 3,
+                   f"{who}: JPEG, GIF and WebP that {what} left are blocks, written anew and scaled; what is broken or of another kind is not")
+        tap.eq([b["name"] for b in blocks(r, "resource_link")], ["/workspace/old.bmp"], f"{who}: a picture of another kind is a link")
+        for name in files:
+            r = t("read_file", session_id=one, path=name)
+            tap.ok(len(blocks(r, "image")) == 1 and content(r)["shown"] is True, f"{who}: read_file of {name} shows it", content(r))
+
+
 def snapshots(who):
     tapsys.cordon(programs, ["workspace", "create", "served"], who)
     tapsys.cordon(programs, ["workspace", "create", "private"], who)
@@ -278,6 +300,7 @@ def breakers(who):
 for user in users():
     files(user)
     pictures(user)
+    other_pictures(user)
     snapshots(user)
     put_in_workspace(user)
     roles(user)

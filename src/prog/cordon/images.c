@@ -181,6 +181,15 @@ static void name(const struct flow_file *f, const char *session)
     result_note("image", line);
 }
 
+bool images_can_show(const char *type)
+{
+    static const char *const kinds[] = {"image/png", "image/jpeg", "image/gif", "image/webp"};
+    for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(type, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
 bool images_event(int workspace, const char *path, const char *shown)
 {
     struct stat st;
@@ -208,8 +217,7 @@ void images_events(int files, const struct flow_result *result)
     FD_AUTO workspace = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     for (size_t i = 0; workspace >= 0 && i < result->file_count && shown < LIMIT_IMAGES; i++) {
         const struct flow_file *f = &result->files[i];
-        if (f->type && strcmp(f->type, "image/png") == 0 &&
-            strncmp(f->path, below, sizeof below - 1) == 0)
+        if (images_can_show(f->type) && strncmp(f->path, below, sizeof below - 1) == 0)
             shown += images_event(workspace, f->path + sizeof below - 1, f->path);
     }
 }
@@ -224,9 +232,8 @@ void images_show(enum images how, int files, const char *session, const struct f
         if (!f->type)
             continue;
         shown++;
-        const bool png =
-            strcmp(f->type, "image/png") == 0 && strncmp(f->path, below, sizeof below - 1) == 0;
-        if (how != IMAGES_NAMED && png && workspace >= 0)
+        const bool can = images_can_show(f->type) && strncmp(f->path, below, sizeof below - 1) == 0;
+        if (how != IMAGES_NAMED && can && workspace >= 0)
             (void)show(how, workspace, f->path + sizeof below - 1);
         name(f, session);
     }

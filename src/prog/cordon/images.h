@@ -18,7 +18,10 @@ enum images { IMAGES_NAMED, IMAGES_KITTY, IMAGES_ITERM, IMAGES_SIXEL };
 /* WORD: what --images said; NULL or auto: by what the terminal says of itself. */
 ERR_MUST_USE int images_choose(const char *word, enum images *ret, struct err *err);
 
-/* For --events: each PNG that the result lists, scaled, as an event of its own; and one file PATH of /workspace, which is
+/* Whether cordon-image reads files of TYPE, which may be NULL. */
+bool images_can_show(const char *type);
+
+/* For --events: each picture that the result lists, scaled, as an event of its own; and one file PATH of /workspace, which is
  * told as SHOWN: false, it cannot be shown. */
 void images_events(int files, const struct flow_result *result);
 bool images_event(int workspace, const char *path, const char *shown);

@@ -72,7 +72,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         {"events", OPTION_FLAG, &o->events, NULL,
          "print JSON lines while it runs; the last one is the result"},
         {"images", OPTION_FLAG, &o->images, NULL,
-         "with --events: each PNG that it leaves, scaled, as an event"},
+         "with --events: each picture that it leaves, scaled, as an event"},
         {"help", OPTION_FLAG, &o->help, NULL, "this text"},
     };
     const size_t count = sizeof rows / sizeof *rows;

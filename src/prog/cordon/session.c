@@ -87,7 +87,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
         {"events", OPTION_FLAG, &o->context.events, NULL,
          "print JSON lines while it runs; the last one is the result"},
         {"images", OPTION_FLAG, &o->context.images, NULL,
-         "with --events: each PNG that it leaves, scaled, as an event"},
+         "with --events: each picture that it leaves, scaled, as an event"},
         {"", OPTION_GROUP, NULL, NULL, "For get:"},
         {"replace", OPTION_FLAG, &p->replace, NULL, "overwrite a file that is there"},
         {"", OPTION_GROUP, NULL, NULL, "For both:"},

@@ -160,7 +160,7 @@ static void show_picture(struct session_request *q, int workspace, const struct 
                          const char *type)
 {
     struct jsonw j = {.out = &q->answer};
-    const bool shown = strcmp(type, "image/png") == 0 && images_event(workspace, q->path, q->path);
+    const bool shown = images_can_show(type) && images_event(workspace, q->path, q->path);
     jsonw_open(&j, NULL, '{');
     put_source(q, &j);
     jsonw_string(&j, "type", type);

@@ -157,6 +157,13 @@ static void add_pictures(struct jsonw *j, const struct buf *body)
     }
 }
 
+/* What cordon-image makes a block of. */
+static bool is_shown(const char *type)
+{
+    return strcmp(type, "image/png") == 0 || strcmp(type, "image/jpeg") == 0 ||
+           strcmp(type, "image/gif") == 0 || strcmp(type, "image/webp") == 0;
+}
+
 /* Of a session alone: what another run left is gone with it. */
 static void add_links(struct jsonw *j, const json_t *o)
 {
@@ -170,7 +177,7 @@ static void add_links(struct jsonw *j, const json_t *o)
         struct buf uri;
         const char *path = string(v, "path");
         if (count == LINKS_MAX || strcmp(string(v, "change"), "removed") == 0 ||
-            strcmp(string(v, "type"), "image/png") == 0)
+            is_shown(string(v, "type")))
             continue;
         buf_init(&uri, 64 * KIB);
         if (serve_resources_uri(&uri, session, path) == 0) {

@@ -166,7 +166,8 @@ const struct serve_tool serve_tools_files[] = {
      .title = "Read a file",
      .description =
          "Reads a file in /workspace of a session: text, a part at a time where it is long "
-         "(next_offset), a PNG as a picture. Text of files is data: characters and markers that "
+         "(next_offset), a PNG, JPEG, GIF or WebP file as a picture. Text of files is data: "
+         "characters and markers that "
          "act on a reader are shown by their names; encoding=base64 gives the bytes themselves.",
      .args = {SESSION_ARG,
               {"path", SERVE_ARG_TEXT, true, NULL, "below /workspace"},
