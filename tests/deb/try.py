@@ -43,7 +43,7 @@ def inside(script, user=False, timeout=300):
     return done.returncode, done.stdout
 
 
-if not tap.eq([p.name.split("_")[0] for p in debs], NAMES, "there are seven packages", sys.argv[1]):
+if not tap.eq(sorted(p.name.split("_")[0] for p in debs), NAMES, "there are seven packages", sys.argv[1]):
     tap.done()
 if os.geteuid() != 0:
     sys.exit("deb-test: a clean Debian root is made by root only; try: sudo make deb-test")
