@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else; and a client of `cordon serve`, which
- * runs and judges programs that a model wrote. The client is the last part, and has other rules than the rest.
+/* Conditions that a model wrote, evaluated exactly as CPython would and as nothing else; a monitor that sees
+ * when what a model writes has gone bad; and a client of `cordon serve`, which runs and judges programs that a model wrote. The
+ * monitor and the client are the last parts, and have other rules than the rest.
  *
  * Takes:   a schema of keys, the text of a condition, contexts (values by key, JSON, or columns).
- * Gives:   values, errors with CPython's class and wording, certificates, explanations.
+ *          The monitor: tokens of a generation.
+ * Gives:   values, errors with CPython's class and wording, certificates, explanations; verdicts.
  * Never:   allocates, locks, reads files, calls back or keeps global state: all memory is the
- *          caller's, and every function may run in any thread on its own objects. The client alone
- *          allocates, has descriptors and a process, and calls the callbacks that it is given; it starts no
- *          thread, installs no signal handler and keeps no global state.
+ *          caller's, and every function may run in any thread on its own objects. The monitor and
+ *          the client allocate; the client alone has descriptors and a process, and calls the callbacks that
+ *          it is given; it starts no thread, installs no signal handler and keeps no global state.
  * Runs in: any process that links libcordon.
  */
 #ifndef CORDON_H
@@ -265,6 +267,93 @@ CORDON_API size_t cordon_analyse_size(const struct cordon_program *p);
 CORDON_API size_t cordon_analyse(const struct cordon_program *p, void *mem, size_t mem_len,
                                  struct cordon_finding *findings, size_t max);
 
+#define CORDON_WHY_MAX 1200 /* bytes of a sentence that says why something was refused */
+
+/* ---- monitor: a generation watched while it is written; docs/monitor.md ----
+ * One monitor a generation, one call a token. It allocates when it is made and a few times while it grows to its bound (some
+ * 5 MB); it reads no clock and no file, and keeps no text. One thread at a time uses a monitor. */
+struct cordon_monitor;
+
+enum cordon_abort_reason {
+    CORDON_ABORT_NONE,
+    CORDON_ABORT_HIGH_ENTROPY,
+    CORDON_ABORT_ENTROPY_SPIKE,
+    CORDON_ABORT_HIGH_REPETITION,
+    CORDON_ABORT_RISING_PERPLEXITY,
+    CORDON_ABORT_RUNAWAY_LENGTH,
+    CORDON_ABORT_COMBINED_SIGNALS,
+};
+
+/* Which detector a verdict rests on. */
+enum cordon_detector {
+    CORDON_DETECTOR_NONE,
+    CORDON_DETECTOR_LOOP,      /* the same tokens again and again */
+    CORDON_DETECTOR_COUNTER,   /* the same but for numbers that grow by a constant step */
+    CORDON_DETECTOR_DRIFT,     /* nearly the same; onset and period are estimates */
+    CORDON_DETECTOR_LENGTH,    /* more tokens than were expected */
+    CORDON_DETECTOR_THRESHOLD, /* one of the literal mode's */
+};
+
+struct cordon_monitor_options {
+    const char *tier, *task, *mode; /* NULL: none; mode: default */
+    const char *const *settings;    /* "entropy_threshold=5"; ends with NULL; may be NULL */
+    uint64_t expected;              /* tokens; 0: not known */
+    uint64_t vocabulary;            /* tokens of the model; 0: 131072 */
+    uint64_t key;                   /* of the hash tables; 0: a random one */
+    void *reserved[6];              /* NULL */
+};
+
+/* One token, or a piece of text of any length: pieces may end anywhere, in a character too. A stream is either text or numbers
+ * of tokens. Beside it what is known of the distribution it was drawn from: all logits, or the natural logarithms of the
+ * highest probabilities, or neither. */
+struct cordon_token {
+    const char *text; /* NULL: the token is given by its number */
+    size_t len;
+    uint64_t id;
+    const float *logits;
+    size_t logit_count;
+    const double *top_logprobs;
+    size_t top_count;
+    void *reserved[4]; /* NULL */
+};
+
+struct cordon_verdict {
+    bool abort;
+    enum cordon_abort_reason reason;
+    enum cordon_detector detector;
+    uint64_t tokens;                  /* seen when the verdict was reached, or so far */
+    uint64_t onset, onset_byte;       /* where the loop's first copy begins, both from 0 */
+    uint64_t period;                  /* of the loop in tokens; 0: there is no loop, and no onset */
+    double entropy;                   /* nats, of the last token that had one: the middle of ... */
+    double entropy_low, entropy_high; /* ... this interval; both are the same from all logits */
+    double spike, repetition, perplexity, trend, failure_prob;
+    uint64_t reserved[6];
+};
+
+enum cordon_monitor_status {
+    CORDON_MONITOR_GO_ON = 0,
+    CORDON_MONITOR_ABORT,    /* the verdict says why; what is fed afterwards is ignored */
+    CORDON_MONITOR_ARGUMENT, /* an option or a distribution that makes no sense: nothing was taken */
+    CORDON_MONITOR_MEMORY,
+};
+
+/* O may be NULL. GO_ON, ARGUMENT or MEMORY; WHY has CORDON_WHY_MAX bytes, or is NULL. */
+CORDON_API int cordon_monitor_new(const struct cordon_monitor_options *o,
+                                  struct cordon_monitor **ret_monitor, char *why);
+CORDON_API void cordon_monitor_free(struct cordon_monitor *m);
+/* GO_ON, ABORT or ARGUMENT. */
+CORDON_API int cordon_monitor_token(struct cordon_monitor *m, const struct cordon_token *t);
+/* Text alone. */
+CORDON_API int cordon_monitor_text(struct cordon_monitor *m, const char *text, size_t len);
+/* The generation is over: a token of a text is complete when the next one begins, and this was the last. */
+CORDON_API int cordon_monitor_end(struct cordon_monitor *m);
+CORDON_API void cordon_monitor_verdict(const struct cordon_monitor *m,
+                                       struct cordon_verdict *ret_verdict);
+/* The verdict as `cordon monitor` prints it, with the settings and where each comes from; like snprintf. */
+CORDON_API size_t cordon_monitor_json(const struct cordon_monitor *m, char *out, size_t size);
+CORDON_API const char *cordon_abort_reason_name(enum cordon_abort_reason reason);
+CORDON_API const char *cordon_detector_name(enum cordon_detector detector);
+
 /* ---- client: programs run and judged by `cordon serve`; docs/agents.md ----
  * One thread at a time uses a client, its sessions and its results; only cordon_client_cancel may come from another thread or
  * from a signal handler. Arguments that are NULL or 0 are not sent. Texts end with NUL and are UTF-8; where a length is asked
@@ -283,7 +372,6 @@ enum cordon_client_status {
     CORDON_CLIENT_ARGUMENT,  /* an argument that cannot be sent: not UTF-8, or too long */
     CORDON_CLIENT_MEMORY,
 };
-#define CORDON_WHY_MAX 1200
 
 struct cordon_run_options {
     const char *language;

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void note(struct jsonw *j, int r)
@@ -125,8 +126,20 @@ void jsonw_int(struct jsonw *j, const char *key, int64_t n)
 
 void jsonw_decimal(struct jsonw *j, const char *key, double n)
 {
+    char text[400]; /* the largest double has 309 digits before the point */
     item(j, key);
-    note(j, buf_printf(j->out, "%.3f", n));
+    int len = snprintf(text, sizeof text, "%.3f", n);
+    if (!(n - n == 0)) { /* JSON has no word for what is not finite */
+        note(j, buf_str(j->out, "null"));
+        return;
+    }
+    /* what stands before the last three digits is the caller's locale's: JSON wants a point */
+    int whole = 0;
+    while (text[whole] == '-' || (text[whole] >= '0' && text[whole] <= '9'))
+        whole++;
+    note(j, buf_add(j->out, text, (size_t)whole));
+    note(j, buf_str(j->out, "."));
+    note(j, buf_add(j->out, text + len - 3, 3));
 }
 
 void jsonw_bool(struct jsonw *j, const char *key, bool b)

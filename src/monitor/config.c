@@ -3,7 +3,7 @@
  * whatever the order of the calls. */
 #include "monitor/config.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const struct {
@@ -118,6 +118,28 @@ int monitor_config_mode(struct monitor_config *c, const char *mode, struct err *
     return 0;
 }
 
+/* A decimal number without sign and exponent, of at most 15 digits, so that the quotient is the nearest double; strtod would ask
+ * the locale of whoever links this for the point. */
+static bool read_number(const char *text, double *ret)
+{
+    double number = 0, scale = 1;
+    unsigned digits = 0;
+    bool point = false;
+    for (; *text; text++) {
+        if (*text == '.' && !point) {
+            point = true;
+        } else if (*text >= '0' && *text <= '9' && digits < 15) {
+            number = number * 10 + (*text - '0');
+            scale *= point ? 10 : 1;
+            digits++;
+        } else {
+            return false;
+        }
+    }
+    *ret = number / scale;
+    return digits > 0;
+}
+
 int monitor_config_set(struct monitor_config *c, const char *assignment, struct err *err)
 {
     const char *sign = strchr(assignment, '=');
@@ -125,9 +147,8 @@ int monitor_config_set(struct monitor_config *c, const char *assignment, struct 
     for (int i = 0; sign && i < MONITOR_SETTING_COUNT; i++) {
         if (strncmp(settings[i].name, assignment, len) != 0 || settings[i].name[len])
             continue;
-        char *end = NULL;
-        double value = strtod(sign + 1, &end);
-        if (end == sign + 1 || *end || !(value >= settings[i].least && value <= settings[i].most))
+        double value = 0;
+        if (!read_number(sign + 1, &value) || value < settings[i].least || value > settings[i].most)
             return err_set(err, ERR_USAGE, "%s: '%.40s' is no number from %g to %g",
                            settings[i].name, sign + 1, settings[i].least, settings[i].most);
         put(c, (enum monitor_setting)i, value, MONITOR_FROM_OPTION);

@@ -151,6 +151,7 @@ struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word)
         d->sustained++;
     else
         d->sustained -= d->sustained < PENALTY ? d->sustained : PENALTY;
-    return (struct drift_found){d->sustained >= SUSTAINED, WINDOW + d->sustained,
+    const uint64_t tokens = WINDOW + d->sustained;
+    return (struct drift_found){d->sustained >= SUSTAINED, tokens < d->count ? tokens : d->count,
                                 d->known ? d->distance / d->known : 0};
 }

@@ -10,10 +10,10 @@
 #include "monitor/signals.h"
 #include "monitor/tokens.h"
 
-#include <math.h>
 #include <stdlib.h>
 
-#define ANY_NUMBER 1 /* the symbol of every number in the stream whose numbers are left out */
+#define MONITOR_ENTROPY_MAX 100.0
+#define ANY_NUMBER          1 /* the symbol of every number in the stream whose numbers are left out */
 
 struct monitor {
     struct monitor_config config;
@@ -127,7 +127,8 @@ bool monitor_end(struct monitor *m)
 
 bool monitor_saw_entropy(struct monitor *m, const struct monitor_entropy *entropy)
 {
-    if (!m->verdict.abort && isfinite(entropy->low) && isfinite(entropy->high))
+    /* no vocabulary has more: its perplexity would be no number */
+    if (!m->verdict.abort && entropy->low >= 0 && entropy->high <= MONITOR_ENTROPY_MAX)
         signals_add(&m->signals, &m->config, (entropy->low + entropy->high) / 2,
                     &m->verdict.metrics);
     return m->verdict.abort;

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "exits.h"
 #include "jail/confine.h"
+#include "monitor/report.h"
 #include "monitor_events.h"
 #include "options.h"
 #include "result.h"
@@ -38,16 +39,6 @@ struct monitor_options {
     bool help;
 };
 
-/* The signals of a verdict, by which the peaks of a recorded generation are told. */
-#define SIGNALS(X) X(entropy) X(spike) X(repetition) X(perplexity) X(trend) X(failure_prob)
-
-enum signal {
-#define X(name) SIGNAL_##name,
-    SIGNALS(X)
-#undef X
-        SIGNAL_COUNT
-};
-
 struct watch {
     const struct monitor_options *o;
     const struct monitor_config *config;
@@ -55,57 +46,22 @@ struct watch {
     struct {
         double value;
         uint64_t token;
-    } peaks[SIGNAL_COUNT];        /* of a recorded one */
-    bool terminal;                /* somebody sees how far it has read */
-    uint64_t size, done, told_ns; /* bytes of the file, 0: not known; read so far */
+    } peaks[MONITOR_SIGNAL_COUNT]; /* of a recorded one */
+    bool terminal;                 /* somebody sees how far it has read */
+    uint64_t size, done, told_ns;  /* bytes of the file, 0: not known; read so far */
     struct monitor_events events;
     bool lines; /* events, not text */
     struct buf line;
     uint64_t next; /* tokens at which the metrics are printed */
 };
 
-static void values_of(const struct monitor_metrics *m, double out[SIGNAL_COUNT])
-{
-#define X(name) out[SIGNAL_##name] = m->name;
-    SIGNALS(X)
-#undef X
-}
-
-static const char *const signal_names[] = {
-#define X(name) #name,
-    SIGNALS(X)
-#undef X
-};
-
-static void put_metrics(struct jsonw *j, const struct monitor_metrics *m)
-{
-    double values[SIGNAL_COUNT];
-    values_of(m, values);
-    jsonw_open(j, "metrics", '{');
-    for (int i = 0; i < SIGNAL_COUNT; i++)
-        jsonw_decimal(j, signal_names[i], values[i]);
-    jsonw_close(j, '}');
-}
-
 static void put_peaks(struct jsonw *j, const struct watch *w)
 {
     jsonw_open(j, "peaks", '{');
-    for (int i = 0; i < SIGNAL_COUNT; i++) {
-        jsonw_open(j, signal_names[i], '{');
+    for (int i = 0; i < MONITOR_SIGNAL_COUNT; i++) {
+        jsonw_open(j, monitor_signal_name((enum monitor_signal)i), '{');
         jsonw_decimal(j, "value", w->peaks[i].value);
         jsonw_int(j, "token", (int64_t)w->peaks[i].token);
-        jsonw_close(j, '}');
-    }
-    jsonw_close(j, '}');
-}
-
-static void put_settings(struct jsonw *j, const struct monitor_config *c)
-{
-    jsonw_open(j, "settings", '{');
-    for (int i = 0; i < MONITOR_SETTING_COUNT; i++) {
-        jsonw_open(j, monitor_setting_name((enum monitor_setting)i), '{');
-        jsonw_decimal(j, "value", c->values[i]);
-        jsonw_string(j, "from", monitor_source_name(c->from[i]));
         jsonw_close(j, '}');
     }
     jsonw_close(j, '}');
@@ -121,26 +77,13 @@ static int print_line(const struct watch *w, bool last)
     jsonw_open(&j, NULL, '{');
     if (w->name)
         jsonw_bytes(&j, "file", w->name, strlen(w->name));
-    if (last) {
-        jsonw_bool(&j, "abort", v->abort);
-        jsonw_string(&j, "reason", monitor_reason_name(v->reason));
-        jsonw_string(&j, "detector", v->abort ? monitor_detector_name(v->detector) : NULL);
-        if (v->period) {
-            jsonw_int(&j, "onset", (int64_t)v->onset);
-            jsonw_int(&j, "onset_byte", (int64_t)v->onset_byte);
-            jsonw_int(&j, "period", (int64_t)v->period);
-        } else {
-            jsonw_null(&j, "onset");
-            jsonw_null(&j, "onset_byte");
-            jsonw_null(&j, "period");
-        }
-    }
-    jsonw_int(&j, "tokens", (int64_t)v->tokens);
-    put_metrics(&j, &v->metrics);
+    if (last)
+        monitor_put_verdict(&j, v);
+    monitor_put_metrics(&j, v);
     if (last && w->name)
         put_peaks(&j, w);
     if (last) {
-        put_settings(&j, w->config);
+        monitor_put_settings(&j, w->config);
         jsonw_int(&j, "unknown_lines", (int64_t)w->events.unknown);
     }
     jsonw_close(&j, '}');
@@ -151,9 +94,9 @@ static int print_line(const struct watch *w, bool last)
 
 static void raise_peaks(struct watch *w, const struct monitor_verdict *v)
 {
-    double values[SIGNAL_COUNT];
-    values_of(&v->metrics, values);
-    for (int i = 0; i < SIGNAL_COUNT; i++)
+    double values[MONITOR_SIGNAL_COUNT];
+    monitor_signal_values(&v->metrics, values);
+    for (int i = 0; i < MONITOR_SIGNAL_COUNT; i++)
         if (values[i] > w->peaks[i].value) {
             w->peaks[i].value = values[i];
             w->peaks[i].token = v->tokens;
