@@ -14,8 +14,9 @@ GAINS        =
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
-setup:			## install the Debian packages that are missing (root or sudo)
+setup:			## install the Debian packages that are missing (root or sudo), and the parsers of JavaScript
 	@scripts/setup
+	@scripts/judge-parts
 
 setup-programs:		## only those that the programs need, not what tests and benches do
 	@scripts/setup --programs

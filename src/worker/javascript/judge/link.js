@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text and what it imports -> one answer: each text parsed and judged, the graph resolved, and one script written of the judged trees.
+// JavaScriptCore has no hook for modules in its C interface, so the script carries its modules with it (run_modules.js).
+import { parse, TooDeep, TooLong } from './parse.js';
+import { analyse } from './scope.js';
+import { check, constant } from './check.js';
+import { checkText } from './text.js';
+import { finding, holds } from './rules.js';
+import { write } from './write.js';
+import { persist, wrapAwait, hasTopAwait, showsValue } from './session.js';
+import { erase, dropUnusedImports } from './typescript.js';
+import { resolvePath, candidates, tableOf, resolveExport, exportsOf, WORKSPACE } from './modules.js';
+import { moduleBody, replaceUses, replaceImportCalls } from './rewrite.js';
+import { runModules } from './run_modules.js';
+import { walk, call, identifier, literal, member, statement, array } from './nodes.js';
+
+const FILES = 500;
+
+const languageOf = (path, options, isEntry) => (/\.[mc]?ts$/.test(path) ? 'typescript' : isEntry ? options.language || 'javascript' : 'javascript');
+
+// One text -> {tree, goal, names, findings, syntax}
+const read = (text, path, options, mode, language) => {
+  const out = { path, tree: null, goal: mode === 'module' ? 'module' : 'script', names: null, findings: [], syntax: null, language };
+  const nul = text.indexOf('\0');
+  if (nul >= 0) {
+    out.findings.push(finding('js.limit.text', 'NUL', { line: text.slice(0, nul).split('\n').length, column: 0 }, path));
+    return out;
+  }
+  try {
+    Object.assign(out, parse(text, language, mode));
+  } catch (error) {
+    if (error instanceof SyntaxError && error.loc) {
+      out.syntax = { message: error.message.replace(/ \(\d+:\d+\)$/, ''), line: error.loc.line, column: error.loc.column + 1, path };
+      out.findings = checkText(text, options, path);
+    } else if (error instanceof TooLong) {
+      out.findings.push(finding('js.limit.steps', 'parser', { line: 1, column: 0 }, path));
+    } else if (error instanceof TooDeep || error instanceof RangeError) {
+      out.findings.push(finding('js.limit.depth', 'nesting', { line: 1, column: 0 }, path));
+    } else throw error;
+    return out;
+  }
+  if (language === 'typescript') erase(out.tree, out.findings, path);
+  out.names = analyse(out.tree);
+  out.findings.push(...check(out.tree, out.names, options, path));
+  if (language === 'typescript' && out.goal === 'module') dropUnusedImports(out.tree, out.names);
+  if (out.goal === 'module')
+    for (const use of out.names.free)
+      if (use.node.name === 'arguments' && !use.inFunction) out.findings.push(finding('js.form.arguments', 'arguments', use.node.loc.start, path));
+  return out;
+};
+
+// What a text asks for: {specifier, path: that it means or null, node, dynamic}
+const requestsOf = (unit, options) => {
+  const requests = [];
+  const ask = (specifier, node, dynamic) => {
+    const path = resolvePath(specifier, unit.path);
+    const denied = (options.deny || []).find((rule) => rule.kind === 'module-deny' && rule.name === specifier);
+    if (denied) unit.findings.push({ ...finding('js.module.specifier', specifier, node.loc.start, unit.path), rule: denied.id });
+    else if (path === null && !(dynamic && !holds('js.call.require', options.rules || 'strict')))
+      unit.findings.push(finding('js.module.specifier', specifier, node.loc.start, unit.path));
+    requests.push({ specifier, path, node, dynamic });
+  };
+  if (unit.goal === 'module')
+    for (const node of unit.tree.body)
+      if (node.source && /^(?:Import|Export)/.test(node.type)) {
+        for (const attribute of node.attributes || [])
+          if ((attribute.key.name || attribute.key.value) !== 'type' || attribute.value.value !== 'json')
+            unit.findings.push(finding('js.module.attributes', attribute.key.name || String(attribute.key.value), node.loc.start, unit.path));
+        ask(node.source.value, node, false);
+      }
+  walk(unit.tree, (node) => {
+    if (node.type !== 'ImportExpression') return;
+    const specifier = constant(node.source);
+    if (specifier !== null) ask(specifier, node, true);
+  });
+  return requests;
+};
+
+const jsonUnit = (path, text) => {
+  let value;
+  try {
+    value = JSON.stringify(JSON.parse(text));
+  } catch (error) {
+    return { path, syntax: { message: `no JSON: ${error.message}`, line: 1, column: 1, path }, findings: [], requests: [], goal: 'module', names: null, tree: null };
+  }
+  return { path, json: value, syntax: null, findings: [], requests: [], goal: 'module', names: null, tree: null };
+};
+
+// Entry and files -> every text of the graph that is there, with what is wanted next.
+const collect = (entry, files, options) => {
+  const units = [], at = new Map(), needs = new Set(), missing = [];
+  const add = (path, isEntry) => {
+    if (at.has(path)) return;
+    at.set(path, units.length);
+    const language = languageOf(path, options, isEntry);
+    const mode = isEntry ? options.mode || 'script' : 'module';
+    const unit = !isEntry && path.endsWith('.json') ? jsonUnit(path, files[path]) : read(files[path], path, options, /\.m[jt]s$/.test(path) && mode === 'script' ? 'module' : mode, language);
+    unit.requests = unit.tree && unit.findings.every((f) => f.rule !== 'js.node.unknown' && f.rule !== 'js.limit.depth') ? requestsOf(unit, options) : [];
+    unit.of = new Map();
+    units.push(unit);
+  };
+  add(entry, true);
+  for (let i = 0; i < units.length; i++) {
+    if (units.length > FILES) {
+      units[0].findings.push(finding('js.module.count', String(FILES), { line: 1, column: 0 }, entry));
+      break;
+    }
+    const unit = units[i];
+    for (const request of unit.requests) {
+      if (request.path === null) continue;
+      const tried = candidates(request.path, unit.language);
+      const found = tried.find((path) => typeof files[path] === 'string');
+      const unknown = tried.find((path) => !Object.hasOwn(files, path));
+      if (found !== undefined && (unknown === undefined || tried.indexOf(found) < tried.indexOf(unknown))) {
+        add(found, false);
+        unit.of.set(request.specifier, at.get(found));
+      } else if (unknown !== undefined) needs.add(unknown);
+      else missing.push({ rule: 'js.module.missing', specifier: request.specifier, path: request.path, name: null, from: unit.path, line: request.node.loc.start.line, column: request.node.loc.start.column + 1, dynamic: request.dynamic, message: `Cannot find module '${request.specifier}' imported from ${unit.path}` });
+    }
+  }
+  return { units, needs: [...needs], missing };
+};
+
+// Names that modules take and others do not give, found before anything runs.
+const unresolved = (graph) => {
+  const missing = [];
+  graph.forEach((unit, i) => {
+    const wanted = [...unit.table.imports.values(), ...unit.table.indirect.values()];
+    for (const { source, name, at } of new Set(wanted)) {
+      const target = unit.of.get(source);
+      if (target === undefined || name === null) continue;
+      const found = resolveExport(graph, target, name);
+      if (found && found !== 'ambiguous') continue;
+      missing.push({
+        rule: 'js.module.export', specifier: source, path: graph[target].path, name, from: unit.path, line: at.loc.start.line, column: at.loc.start.column + 1, dynamic: false,
+        message: found === 'ambiguous' ? `The requested module '${source}' contains conflicting star exports for name '${name}'` : `The requested module '${source}' does not provide an export named '${name}'`,
+      });
+    }
+  });
+  return missing;
+};
+
+const EMPTY = () => ({ imports: new Map(), locals: new Map(), indirect: new Map(), stars: [], sources: [] });
+
+// A word that no name of the program begins with; all of what we add is called by it.
+const freshWord = (units) => {
+  let hash = 2166136261;
+  const words = new Set();
+  for (const unit of units) {
+    for (let i = 0; i < unit.path.length; i++) hash = Math.imul(hash ^ unit.path.charCodeAt(i), 16777619);
+    if (unit.tree) walk(unit.tree, (node) => {
+      if (node.type === 'Identifier') words.add(node.name);
+      if (node.type === 'Identifier' || node.type === 'Literal') hash = Math.imul(hash ^ (node.start + String(node.name || node.value).length), 16777619);
+    });
+  }
+  let word = '$cordon' + (hash >>> 0).toString(36);
+  const used = (text) => [...words].some((name) => name.startsWith(text));
+  while (used(word)) word += '$';
+  return word;
+};
+
+// The pieces of a script, with the line of its file for each line.
+class Script {
+  constructor() { this.text = ''; this.lines = []; this.files = []; }
+  ours(text) {
+    this.text += text + '\n';
+    for (const _ of text.split('\n')) this.lines.push(0);
+  }
+  written(tree, path) {
+    const { text, lines } = write(tree);
+    if (lines.length === 0) return;
+    const first = this.lines.length + 1;
+    this.text += text.endsWith('\n') ? text : text + '\n';
+    for (const line of lines) this.lines.push(line);
+    this.files.push({ path, first, last: this.lines.length });
+  }
+}
+
+const RUN = runModules.toString().split('\n').map((line) => line.trim()).filter((line) => !line.startsWith('//')).join('\n');
+
+// The graph without its entry where that is a script: makers and records.
+const writeGraph = (script, graph, word, skip) => {
+  script.ours(`(${RUN})(function (${word}e, ${word}c, ${word}n, ${word}m, ${word}i) { "use strict"; return [`);
+  graph.forEach((unit, i) => {
+    if (i === skip) script.ours('function* () { yield; },');
+    else if (unit.json !== undefined) script.ours(`function* () { let ${word}d; ${word}e(${i}, { ${word}d: () => ${word}d }); yield; ${word}d = JSON.parse(${JSON.stringify(unit.json).replace(/[\u2028\u2029]/g, (c) => '\\u' + c.charCodeAt(0).toString(16))}); },`);
+    else {
+      script.ours(unit.async ? 'async function* () {' : 'function* () {');
+      script.written(moduleBody(unit, i, word), unit.path);
+      script.ours('},');
+    }
+  });
+  const records = graph.map((unit, i) => ({
+    path: unit.path,
+    async: !!unit.async,
+    deps: [...new Set(unit.requests.filter((r) => !r.dynamic && unit.of.has(r.specifier)).map((r) => unit.of.get(r.specifier)))],
+    exports: exportsOf(graph, i),
+  }));
+  script.ours(`] }, ${JSON.stringify(records).replace(/[\u2028\u2029]/g, (c) => '\\u' + c.charCodeAt(0).toString(16))})`);
+  return records;
+};
+
+const reachesAsync = (graph, records, root) => {
+  const seen = new Set(), stack = [root];
+  while (stack.length > 0) {
+    const i = stack.pop();
+    if (seen.has(i)) continue;
+    seen.add(i);
+    if (graph[i].async) return true;
+    stack.push(...records[i].deps);
+  }
+  return false;
+};
+
+const prepareGraph = (units, word) => {
+  for (const unit of units) {
+    unit.table = unit.json !== undefined ? { ...EMPTY(), locals: new Map([['default', `${word}d`]]) } : unit.goal === 'module' ? tableOf(unit.tree, `${word}d`) : EMPTY();
+    unit.async = unit.goal === 'module' && unit.tree !== null && hasTopAwait(unit.tree);
+  }
+  return units;
+};
+
+// ---- the three kinds of scripts ----
+const moduleScript = (script, graph, word, answer) => {
+  graph.forEach((unit, i) => {
+    if (!unit.tree) return;
+    replaceUses(unit, graph, word);
+    replaceImportCalls(unit.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, unit.path), node.source]));
+  });
+  const records = writeGraph(script, graph, word, -1);
+  script.ours('.run(0);');
+  answer.async = reachesAsync(graph, records, 0);
+};
+
+const plainScript = (script, graph, word, answer, session) => {
+  const [unit] = graph;
+  const { tree, names } = unit;
+  const isModule = unit.goal === 'module';
+  const linked = graph.length > 1 || answer.imports.length > 0 || replaceImportCalls(tree, null) > 0;
+  let before = [];
+  if (linked) {
+    for (const other of graph.slice(1)) {
+      if (!other.tree) continue;
+      replaceUses(other, graph, word);
+      replaceImportCalls(other.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, other.path), node.source]));
+    }
+    replaceImportCalls(tree, (node) => call(node, member(node, identifier(node, word), 'import'), [literal(node, unit.path), node.source]));
+    script.ours(`Object.defineProperty(globalThis, ${JSON.stringify(word)}, { configurable: true, value:`);
+    const records = writeGraph(script, graph, word, 0);
+    script.ours('});');
+    if (isModule) before = bindImports(unit, graph, word, records);
+  }
+  if (isModule) {
+    tree.body = tree.body.filter((node) => node.type !== 'ImportDeclaration' && node.type !== 'ExportAllDeclaration' && !(node.type === 'ExportNamedDeclaration' && !node.declaration))
+      .map((node) => (node.type === 'ExportNamedDeclaration' ? node.declaration : node.type === 'ExportDefaultDeclaration' ? plainDefault(node) : node));
+    script.ours('"use strict";');
+  }
+  answer.value = showsValue(tree);
+  tree.body.unshift(...before);
+  if (hasTopAwait(tree)) {
+    wrapAwait(tree, names, answer.value);
+    answer.async = true;
+  } else if (session) persist(tree, names);
+  script.written(tree, unit.path);
+};
+
+// In a session nothing imports what a block exports: the declaration stays.
+const plainDefault = (node) => (/Declaration$/.test(node.declaration.type) && node.declaration.id ? node.declaration : statement(node, node.declaration.type === 'FunctionDeclaration' ? { ...node.declaration, type: 'FunctionExpression' } : node.declaration.type === 'ClassDeclaration' ? { ...node.declaration, type: 'ClassExpression' } : node.declaration));
+
+// WORD.run(module); ... WORD.bind([[name, module, local]...])
+const bindImports = (unit, graph, word, records) => {
+  const at = unit.tree.body[0];
+  const runs = records[0].deps.map((dep) => {
+    const one = call(at, member(at, identifier(at, word), 'run'), [literal(at, dep)]);
+    return statement(at, reachesAsync(graph, records, dep) ? { type: 'AwaitExpression', loc: at.loc, argument: one } : one);
+  });
+  const rows = [];
+  for (const [local, { source, name }] of unit.table.imports) {
+    const target = unit.of.get(source);
+    const found = name === null ? { index: target, local: null } : resolveExport(graph, target, name);
+    rows.push(array(at, [literal(at, local), literal(at, found.index), found.local === null ? { type: 'Literal', value: null, loc: at.loc } : literal(at, found.local)]));
+  }
+  return [...runs, statement(at, call(at, member(at, identifier(at, word), 'bind'), [array(at, rows)]))];
+};
+
+export const linkGraph = (entry, given, options) => {
+  const path = entry.startsWith('/') ? entry : `${WORKSPACE}/${entry}`;
+  const files = { ...given, [path]: given[entry] !== undefined ? given[entry] : given[path] };
+  const answer = { syntax: null, findings: [], script: '', goal: 'script', value: false, async: false, imports: [], needs: [], missing: [], lines: [], files: [] };
+  if (typeof files[path] !== 'string') {
+    answer.needs = Object.hasOwn(files, path) && files[path] === null ? [] : [path];
+    if (answer.needs.length === 0) answer.missing.push({ rule: 'js.module.missing', specifier: entry, path, name: null, from: '', line: 0, column: 0, dynamic: false, message: `Cannot find module '${entry}'` });
+    return answer;
+  }
+  const { units, needs, missing } = collect(path, files, options);
+  answer.goal = units[0].goal;
+  answer.needs = needs;
+  answer.missing = missing;
+  for (const unit of units) {
+    answer.findings.push(...unit.findings);
+    if (!answer.syntax) answer.syntax = unit.syntax;
+    for (const request of unit.requests) answer.imports.push({ specifier: request.specifier, line: request.node.loc.start.line, column: request.node.loc.start.column + 1, path: unit.path, dynamic: request.dynamic });
+  }
+  if (answer.findings.length > 0 || answer.syntax || needs.length > 0 || missing.some((one) => !one.dynamic)) return answer;
+  const word = freshWord(units);
+  const graph = prepareGraph(units, word);
+  answer.missing.push(...unresolved(graph));
+  if (answer.missing.some((one) => !one.dynamic)) return answer;
+  const script = new Script();
+  const session = options.mode === 'session';
+  try {
+    if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
+    else plainScript(script, graph, word, answer, session);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    answer.findings.push(finding('js.limit.depth', 'nesting', { line: 1, column: 0 }, path));
+    return answer;
+  }
+  answer.script = script.text;
+  answer.lines = script.lines;
+  answer.files = script.files;
+  return answer;
+};
+
+// One text by itself: what it imports is needed, and said so.
+export const judgeText = (source, options) => {
+  const path = options.path || `${WORKSPACE}/main.js`;
+  return linkGraph(path, { [path]: source }, options);
+};

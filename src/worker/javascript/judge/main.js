@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge of JavaScript and TypeScript: what the bundle gives, and its contract with the worker in C.
+//
+// The bundle is one script. It runs in a bare JavaScriptCore context (no Node, no console, no timers) and defines one global,
+// `CordonJudge`. The context is private: no program ever runs in it, so that no program can change the judge. Texts in and out are
+// strings; structures are JSON. Neither function throws: what cannot be judged is a finding.
+//
+//   CordonJudge.judge(source, optionsJson)            -> answer: one text
+//   CordonJudge.link(entry, filesJson, optionsJson)   -> answer: the text of path ENTRY and what it imports, as one script
+//
+// link: files is {"path": "source" | null}; null says that the worker found no such file. While the answer's `needs` is not empty, the worker
+// reads these paths of the workspace, adds them to files and calls again; `script` is "" until then. A text without
+// imports needs nothing, so that link serves for every program.
+//
+// options: {"language": "javascript" | "typescript",
+//           "mode": "script" | "module" | "session",   script: what is module syntax makes it a module, as in Node
+//           "rules": "none" | "standard" | "strict",   the built-in table of rules.js that holds; default "strict"
+//           "deny": [{"kind", "name", "id", "hint"}],  the profile's own rules: name-deny, call-deny, attribute-deny, subscript-deny,
+//                                                      module-deny; a name may end in *
+//           "path": "/workspace/main.js"}              what the text is called where it has no path (judge only)
+//
+// answer: {"syntax": null | {"message", "line", "column", "path"},
+//          "findings": [{"rule", "name", "line", "column", "detail", "hint", "path"}],  any: the program is refused (SecurityError)
+//          "script": "...",     what runs in the second context: made of the judged tree, never of the text; "" if refused
+//          "goal": "script" | "module",
+//          "value": bool,       the script's completion value is that of a last expression: show it
+//          "async": bool,       the completion value is a promise: run until it settles; with `value` it fulfils with {value: V},
+//                               so that a promise as the last value stays one
+//          "imports": [{"specifier", "line", "column", "path", "dynamic"}],
+//          "needs": [path], "missing": [{"specifier", "path", "from", "line", "column"}],
+//          "lines": [n...],     line i + 1 of the script came of line lines[i] of its file; 0: of nowhere
+//          "files": [{"path", "first", "last"}]}  which lines of the script are which file's
+// Lines count from 1, columns from 1. A broken text that holds what the plain-text table knows has findings and `syntax`: the findings
+// decide (SecurityError before SyntaxError).
+//
+// What the judge leaves to the second context: a computed access `x[k]` runs as it is written, without a guarded call. A call for
+// each access costs an interpreter a multiple of the access, and would guard nothing that the context could not lack: before the program
+// the worker replaces `eval` and `Function` by functions that throw SecurityError (Function keeps its prototype, so that `instanceof Function` works), and
+// takes `constructor` off the prototypes of the four kinds of functions.
+import { judgeText, linkGraph } from './link.js';
+
+const answered = (work) => JSON.stringify(work());
+
+globalThis.CordonJudge = Object.freeze({
+  judge: (source, options) => answered(() => judgeText(String(source), JSON.parse(options || '{}'))),
+  link: (entry, files, options) => answered(() => linkGraph(String(entry), JSON.parse(files), JSON.parse(options || '{}'))),
+});

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text -> its tree, by acorn. Two bounds make every text end in a tree or in a clean refusal: how deep the parser may be in itself,
+// and how often it may enter its own rules for each byte (the parser of TypeScript tries twice in places, which nests).
+import { Parser } from 'acorn';
+import { tsPlugin } from '@sveltejs/acorn-typescript';
+
+// The language that JavaScriptCore runs: a form that acorn knows of a later one is a syntax error here, not in the engine.
+const VERSION = 2025;
+export const DEPTH = 1500;
+const STEPS_OF_A_BYTE = 40, STEPS_AT_LEAST = 20000;
+
+export class TooDeep extends Error {}
+export class TooLong extends Error {}
+
+const bounded = (Base) => {
+  class Bounded extends Base {
+    constructor(options, input, start) {
+      super(options, input, start);
+      this.cordonDepth = 0;
+      this.cordonLeft = input.length * STEPS_OF_A_BYTE + STEPS_AT_LEAST;
+    }
+  }
+  for (const rule of ['parseStatement', 'parseMaybeAssign', 'parseMaybeUnary', 'parseExprAtom', 'parseExprOp', 'parseBindingAtom', 'tsParseType', 'tsParseNonArrayType']) {
+    const inner = Base.prototype[rule];
+    if (!inner) continue;
+    Bounded.prototype[rule] = function (a, b, c, d, e, f) {
+      if (++this.cordonDepth > DEPTH) throw new TooDeep(rule);
+      if (--this.cordonLeft < 0) throw new TooLong(rule);
+      const node = inner.call(this, a, b, c, d, e, f);
+      this.cordonDepth--;
+      return node;
+    };
+  }
+  return Bounded;
+};
+const JavaScript = bounded(Parser);
+let typescript = null;
+const parserFor = (language) => {
+  if (language !== 'typescript') return JavaScript;
+  if (!typescript) typescript = bounded(Parser.extend(tsPlugin()));
+  return typescript;
+};
+
+const once = (text, language, sourceType, topAwait) =>
+  parserFor(language).parse(text, { ecmaVersion: VERSION, sourceType, locations: true, allowHashBang: true, allowAwaitOutsideFunction: topAwait });
+
+const isModuleError = (error) => /'import' and 'export' may appear only|Cannot use 'import\.meta' outside a module/.test(error.message);
+
+// -> {tree, goal}. A script whose text is none without module syntax, or without `await` outside of functions, is tried as what it would be
+// then; what the first try said is the error where both fail.
+export const parse = (text, language, mode) => {
+  if (mode === 'module') return { tree: once(text, language, 'module', true), goal: 'module' };
+  try {
+    return { tree: once(text, language, 'script', false), goal: 'script' };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    if (isModuleError(error)) return { tree: once(text, language, 'module', true), goal: 'module' };
+    if (!/\bawait\b/.test(text)) throw error;
+    try {
+      return { tree: once(text, language, 'script', true), goal: 'script' };
+    } catch (second) {
+      if (second instanceof SyntaxError && isModuleError(second)) return { tree: once(text, language, 'module', true), goal: 'module' };
+      if (!(second instanceof SyntaxError)) throw second;
+      throw second.pos > error.pos ? second : error;
+    }
+  }
+};
