@@ -30,17 +30,29 @@ export const CHILDREN = {
 // Calls enter(node, parent, field, depth) for every node, parents before children, with a stack of our own: the depth of a tree is
 // not the depth of our calls. A field of a known node that is neither a node nor listed is not looked at, nor written by write.js.
 export const walk = (root, enter) => {
-  const stack = [[root, null, '', 0]];
-  while (stack.length > 0) {
-    const [node, parent, field, depth] = stack.pop();
-    enter(node, parent, field, depth);
-    const fields = Object.hasOwn(CHILDREN, node.type) ? CHILDREN[node.type] : [];
+  // four stacks, not one of rows: taking a row apart costs an interpreter more than the visit
+  const nodes = [root], parents = [null], places = [''], depths = [0];
+  while (nodes.length > 0) {
+    const node = nodes.pop(), parent = parents.pop(), place = places.pop(), depth = depths.pop() + 1;
+    enter(node, parent, place, depth - 1);
+    const fields = CHILDREN[node.type];
+    if (fields === undefined || !Object.hasOwn(CHILDREN, node.type)) continue;
     for (let i = fields.length - 1; i >= 0; i--) {
-      const child = node[fields[i]];
-      if (Array.isArray(child)) {
-        for (let k = child.length - 1; k >= 0; k--) if (child[k]) stack.push([child[k], node, fields[i], depth + 1]);
-      } else if (child) {
-        stack.push([child, node, fields[i], depth + 1]);
+      const field = fields[i], child = node[field];
+      if (!child) continue;
+      if (!Array.isArray(child)) {
+        nodes.push(child);
+        parents.push(node);
+        places.push(field);
+        depths.push(depth);
+        continue;
+      }
+      for (let k = child.length - 1; k >= 0; k--) {
+        if (!child[k]) continue;
+        nodes.push(child[k]);
+        parents.push(node);
+        places.push(field);
+        depths.push(depth);
       }
     }
   }

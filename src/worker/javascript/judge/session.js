@@ -4,29 +4,29 @@
 // In a session `let`, `const` and `class` of the top become variables of the global object, as in the consoles of browsers: the next
 // block sees them and may declare them again. An assignment to a constant of the same block throws, as it would have.
 // With `await` outside of functions the program becomes the body of an async function; its declarations stay outside of it.
-import { walk, bound, identifier, literal, assign, sequence, statement, undefinedValue, variable, arrow, call, block, returned, object, property, become, member } from './nodes.js';
+import { CHILDREN, bound, identifier, literal, assign, sequence, statement, undefinedValue, variable, arrow, call, block, returned, object, property, become, member } from './nodes.js';
 
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'MethodDefinition', 'PropertyDefinition', 'StaticBlock']);
 
-export const hasTopAwait = (tree) => {
-  const stack = [tree];
-  let found = false;
-  // not walk(): what is inside of a function does not count
-  while (stack.length > 0 && !found) {
-    const node = stack.pop();
-    if (!node || typeof node.type !== 'string') continue;
-    if (node.type === 'AwaitExpression' || (node.type === 'ForOfStatement' && node.await)) { found = true; break; }
-    if (FUNCTIONS.has(node.type)) {
-      if (node.computed && node.key) stack.push(node.key);
-      continue;
-    }
-    for (const key of Object.keys(node)) {
-      const child = node[key];
-      if (key === 'loc' || !child || typeof child !== 'object') continue;
-      if (Array.isArray(child)) for (const one of child) stack.push(one);
-      else stack.push(child);
+// Every node that is not inside of a function of TREE: enter(node, parent, field).
+const outsideFunctions = (tree, enter) => {
+  const stack = [tree, null, ''];
+  while (stack.length > 0) {
+    const field = stack.pop(), parent = stack.pop(), node = stack.pop();
+    enter(node, parent, field);
+    const fields = FUNCTIONS.has(node.type) ? (node.computed ? ['key'] : []) : CHILDREN[node.type];
+    for (const name of fields) {
+      const child = node[name];
+      if (Array.isArray(child)) {
+        for (const one of child) if (one) stack.push(one, node, name);
+      } else if (child) stack.push(child, node, name);
     }
   }
+};
+
+export const hasTopAwait = (tree) => {
+  let found = false;
+  outsideFunctions(tree, (node) => { if (node.type === 'AwaitExpression' || (node.type === 'ForOfStatement' && node.await)) found = true; });
   return found;
 };
 
@@ -67,19 +67,7 @@ const assignments = (declaration, whole) => declaration.declarations
 // The declarations of `var` inside of blocks, but not of functions, become assignments; their names are collected.
 const liftVariables = (tree, into) => {
   const inside = [];
-  const stack = [[tree, null, null]];
-  while (stack.length > 0) {
-    const [node, parent, field] = stack.pop();
-    if (!node || typeof node.type !== 'string') continue;
-    if (node.type === 'VariableDeclaration' && node.kind === 'var') inside.push([node, parent, field]);
-    if (FUNCTIONS.has(node.type)) continue;
-    for (const key of Object.keys(node)) {
-      const child = node[key];
-      if (key === 'loc' || !child || typeof child !== 'object') continue;
-      if (Array.isArray(child)) for (const one of child) stack.push([one, node, key]);
-      else stack.push([child, node, key]);
-    }
-  }
+  outsideFunctions(tree, (node, parent, field) => { if (node.type === 'VariableDeclaration' && node.kind === 'var') inside.push([node, parent, field]); });
   for (const [node, parent, field] of inside) {
     for (const one of node.declarations) for (const id of bound(one.id)) into.add(id.name);
     if (field === 'left') { become(node, node.declarations[0].id); continue; }
