@@ -2,7 +2,6 @@
 // A tree -> findings, by the table of rules.js and the profile's own rules.
 import { walk, CHILDREN } from './nodes.js';
 import { holds, finding } from './rules.js';
-import { DEPTH } from './parse.js';
 
 const GLOBALS = new Set(['globalThis', 'window', 'self', 'global', 'frames', 'parent', 'top']);
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'execScript']);
@@ -58,6 +57,7 @@ const reachesMaker = (node, parent, field, strict) => {
   if (strict) return true;
   const inner = unwrap(node.object);
   if (isMember(inner, 'constructor') || isFunction(inner)) return true;
+  if (parent.type === 'MemberExpression' && field === 'object' && ['call', 'apply', 'bind'].includes(memberName(parent))) return true;
   return (parent.type === 'CallExpression' && field === 'callee') || (parent.type === 'TaggedTemplateExpression' && field === 'tag');
 };
 
@@ -120,13 +120,9 @@ export const check = (tree, names, options, path) => {
     if (name !== null && TIMERS.has(name) && node.arguments.length > 0 && constant(node.arguments[0]) !== null) say('js.call.timer-text', name, node);
   };
 
-  walk(tree, (node, parent, field, depth) => {
+  walk(tree, (node, parent, field) => {
     if (!Object.hasOwn(CHILDREN, node.type)) {
       say('js.node.unknown', String(node.type), node);
-      return;
-    }
-    if (depth > DEPTH) {
-      if (!findings.some((f) => f.rule === 'js.limit.depth')) say('js.limit.depth', String(DEPTH), node);
       return;
     }
     if (node.type === 'Identifier') visitIdentifier(node, parent, field);

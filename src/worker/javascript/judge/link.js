@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text and what it imports -> one answer: each text parsed and judged, the graph resolved, and one script written of the judged trees.
 // JavaScriptCore has no hook for modules in its C interface, so the script carries its modules with it (run_modules.js).
-import { parse, TooDeep, TooLong } from './parse.js';
+import { parse, DEPTH, TooDeep, TooLong } from './parse.js';
 import { analyse } from './scope.js';
 import { check, constant } from './check.js';
 import { checkText } from './text.js';
@@ -12,7 +12,7 @@ import { erase, dropUnusedImports } from './typescript.js';
 import { resolvePath, candidates, tableOf, resolveExport, exportsOf, WORKSPACE } from './modules.js';
 import { moduleBody, replaceUses, replaceImportCalls } from './rewrite.js';
 import { runModules } from './run_modules.js';
-import { walk, call, identifier, literal, member, statement, array } from './nodes.js';
+import { walk, tooDeep, call, identifier, literal, member, statement, array } from './nodes.js';
 
 const FILES = 500;
 
@@ -29,14 +29,19 @@ const read = (text, path, options, mode, language) => {
   try {
     Object.assign(out, parse(text, language, mode));
   } catch (error) {
-    if (error instanceof SyntaxError && error.loc) {
+    if (error instanceof SyntaxError && error.loc && !/^Not enough stack space/.test(error.message)) {
       out.syntax = { message: error.message.replace(/ \(\d+:\d+\)$/, ''), line: error.loc.line, column: error.loc.column + 1, path };
       out.findings = checkText(text, options, path);
     } else if (error instanceof TooLong) {
       out.findings.push(finding('js.limit.steps', 'parser', { line: 1, column: 0 }, path));
-    } else if (error instanceof TooDeep || error instanceof RangeError) {
+    } else if (error instanceof TooDeep || error instanceof RangeError || error instanceof SyntaxError) {
       out.findings.push(finding('js.limit.depth', 'nesting', { line: 1, column: 0 }, path));
     } else throw error;
+    return out;
+  }
+  const deep = tooDeep(out.tree, DEPTH);
+  if (deep) {
+    out.findings.push(finding('js.limit.depth', String(DEPTH), deep.loc.start, path));
     return out;
   }
   if (language === 'typescript') erase(out.tree, out.findings, path);
@@ -283,10 +288,22 @@ const bindImports = (unit, graph, word, records) => {
   return [...runs, statement(at, call(at, member(at, identifier(at, word), 'bind'), [array(at, rows)]))];
 };
 
+// A stack that ends in our own steps ends in a refusal.
 export const linkGraph = (entry, given, options) => {
+  try {
+    return linked(entry, given, options);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { ...blank(), findings: [finding('js.limit.depth', 'nesting', { line: 1, column: 0 }, entry)] };
+  }
+};
+
+const blank = () => ({ syntax: null, findings: [], script: '', goal: 'script', value: false, async: false, imports: [], needs: [], missing: [], lines: [], files: [] });
+
+const linked = (entry, given, options) => {
   const path = entry.startsWith('/') ? entry : `${WORKSPACE}/${entry}`;
   const files = { ...given, [path]: given[entry] !== undefined ? given[entry] : given[path] };
-  const answer = { syntax: null, findings: [], script: '', goal: 'script', value: false, async: false, imports: [], needs: [], missing: [], lines: [], files: [] };
+  const answer = blank();
   if (typeof files[path] !== 'string') {
     answer.needs = Object.hasOwn(files, path) && files[path] === null ? [] : [path];
     if (answer.needs.length === 0) answer.missing.push({ rule: 'js.module.missing', specifier: entry, path, name: null, from: '', line: 0, column: 0, dynamic: false, message: `Cannot find module '${entry}'` });
@@ -308,14 +325,8 @@ export const linkGraph = (entry, given, options) => {
   if (answer.missing.some((one) => !one.dynamic)) return answer;
   const script = new Script();
   const session = options.mode === 'session';
-  try {
-    if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
-    else plainScript(script, graph, word, answer, session);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    answer.findings.push(finding('js.limit.depth', 'nesting', { line: 1, column: 0 }, path));
-    return answer;
-  }
+  if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
+  else plainScript(script, graph, word, answer, session);
   answer.script = script.text;
   answer.lines = script.lines;
   answer.files = script.files;

@@ -27,14 +27,14 @@ export const CHILDREN = {
   ExportSpecifier: ['local', 'exported'], ExportDefaultDeclaration: ['declaration'], ExportAllDeclaration: ['exported', 'source', 'attributes'],
 };
 
-// Calls enter(node, parent, field, depth) for every node, parents before children, with a stack of our own: the depth of a tree is
+// Calls enter(node, parent, field) for every node, parents before children, with a stack of our own: the depth of a tree is
 // not the depth of our calls. A field of a known node that is neither a node nor listed is not looked at, nor written by write.js.
 export const walk = (root, enter) => {
-  // four stacks, not one of rows: taking a row apart costs an interpreter more than the visit
-  const nodes = [root], parents = [null], places = [''], depths = [0];
+  // three stacks, not one of rows: taking a row apart costs an interpreter more than the visit
+  const nodes = [root], parents = [null], places = [''];
   while (nodes.length > 0) {
-    const node = nodes.pop(), parent = parents.pop(), place = places.pop(), depth = depths.pop() + 1;
-    enter(node, parent, place, depth - 1);
+    const node = nodes.pop(), parent = parents.pop(), place = places.pop();
+    enter(node, parent, place);
     const fields = CHILDREN[node.type];
     if (fields === undefined || !Object.hasOwn(CHILDREN, node.type)) continue;
     for (let i = fields.length - 1; i >= 0; i--) {
@@ -44,7 +44,6 @@ export const walk = (root, enter) => {
         nodes.push(child);
         parents.push(node);
         places.push(field);
-        depths.push(depth);
         continue;
       }
       for (let k = child.length - 1; k >= 0; k--) {
@@ -52,10 +51,33 @@ export const walk = (root, enter) => {
         nodes.push(child[k]);
         parents.push(node);
         places.push(field);
-        depths.push(depth);
       }
     }
   }
+};
+
+// The first node that is more than MOST deep, or null: a tree of any parser, whatever its fields are called.
+export const tooDeep = (root, most) => {
+  const nodes = [root], depths = [0];
+  while (nodes.length > 0) {
+    const node = nodes.pop(), depth = depths.pop();
+    if (depth > most) return node;
+    for (const field of Object.keys(node)) {
+      const child = node[field];
+      if (!child || typeof child !== 'object' || field === 'loc') continue;
+      if (typeof child.type === 'string') {
+        nodes.push(child);
+        depths.push(depth + 1);
+      } else if (Array.isArray(child)) {
+        for (const one of child) {
+          if (!one || typeof one !== 'object') continue;
+          nodes.push(one);
+          depths.push(depth + 1);
+        }
+      }
+    }
+  }
+  return null;
 };
 
 // ---- nodes of our own making, at the place of AT ----

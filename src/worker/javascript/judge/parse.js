@@ -69,10 +69,24 @@ const once = (text, language, sourceType, topAwait) =>
 
 const isModuleError = (error) => /'import' and 'export' may appear only|Cannot use 'import\.meta' outside a module/.test(error.message);
 
+// A block of a session that begins with a brace is an object where it can be one, as in the consoles of Node and of browsers.
+const asObject = (text, language) => {
+  if (!/^\s*\{/.test(text) || /;\s*$/.test(text)) return null;
+  try {
+    const tree = once(`(${text}\n)`, language, 'script', false);
+    return tree.body.length === 1 && tree.body[0].type === 'ExpressionStatement' ? { tree, goal: 'script' } : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+};
+
 // -> {tree, goal}. A script whose text is none without module syntax, or without `await` outside of functions, is tried as what it would be
 // then; what the first try said is the error where both fail.
 export const parse = (text, language, mode) => {
   if (mode === 'module') return { tree: once(text, language, 'module', true), goal: 'module' };
+  const object = mode === 'session' ? asObject(text, language) : null;
+  if (object) return object;
   try {
     return { tree: once(text, language, 'script', false), goal: 'script' };
   } catch (error) {

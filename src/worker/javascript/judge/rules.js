@@ -11,7 +11,7 @@ export const RULES = {
   'js.name.Function': { in: 'standard', detail: 'makes a function of text', hint: CODE },
   'js.attr.constructor': { in: 'standard', detail: 'leads from a value to the function that makes functions of text', hint: 'name the class itself' },
   'js.attr.__proto__': { in: 'standard', detail: 'changes what every object of a kind inherits', hint: PLAIN },
-  'js.attr.accessor': { in: 'strict', detail: 'reaches around the properties of an object', hint: 'use Object.defineProperty' },
+  'js.attr.accessor': { in: 'standard', detail: 'reaches around the properties of an object', hint: 'use Object.defineProperty' },
   'js.call.document.write': { in: 'standard', detail: 'writes markup that runs as code', hint: 'print the text with console.log' },
   'js.call.timer-text': { in: 'standard', detail: 'runs text as code later', hint: 'give the timer a function' },
   'js.call.require': { in: 'standard', detail: 'there is no module loader of Node here', hint: 'import a file of the workspace; ' + NODE },

@@ -235,11 +235,9 @@ export function runModules(make, records) {
     const waiting = [];
     take(i, waiting);
     const go = () => { when(evaluate(i), () => ok(space(i)), bad); };
-    if (waiting.length === 0) go();
-    else {
-      const all = async () => { for (const one of waiting) await one; };
-      when(all(), go, bad);
-    }
+    // what follows an import() runs before the module, even where nothing has to be waited for
+    const all = async () => { for (const one of waiting) await one; };
+    when(all(), go, bad);
   });
 
   const makers = make(exported, cells, space, metas, importing);

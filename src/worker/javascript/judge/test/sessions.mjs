@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of one session: [name, [[source, value that is shown or an Error's name]...]]. undefined: nothing is shown.
+export const sessions = [
+  ['let and const outlive their block', [['let a = 1; const b = 2', undefined], ['a + b', 3]]],
+  ['a name may be declared again', [['let a = 1', undefined], ['let a = 2', undefined], ['const a = 3', undefined], ['a', 3]]],
+  ['let without a value makes the name undefined', [['let a = 1', undefined], ['let a', undefined], ['typeof a', 'undefined']]],
+  ['a class outlives its block and may be declared again', [['class A { x() { return 1 } }', undefined], ['class A { x() { return 2 } }', undefined], ['new A().x()', 2], ['A.name', 'A']]],
+  ['a function outlives its block', [['function f() { return a } var a = 5', undefined], ['f()', 5]]],
+  ['a pattern outlives its block', [['const { a, b: [c], ...d } = { a: 1, b: [2], e: 3 }', undefined], ['[a, c, d.e].join()', '1,2,3']]],
+  ['an assignment to a constant of the same block throws', [['const a = 1; try { a = 2 } catch (e) { e.name }', undefined], ['const b = 1; b = 2', 'TypeError'], ['b', 1]]],
+  ['a closure sees the name of the session', [['let n = 0; const inc = () => ++n', undefined], ['inc(); inc(); n', 2]]],
+  ['a loop keeps its own names', [['for (let i = 0; i < 2; i++) {}', undefined], ['typeof i', 'undefined'], ['for (var j = 0; j < 2; j++) {}', undefined], ['j', 2]]],
+  ['await outside of functions', [['const a = await Promise.resolve(4)', undefined], ['a', 4], ['await 5', 5], ['let b = await 1; b + a', 5]]],
+  ['await: names outlive their block', [['await 0; let x = 1; var y = 2; const { z } = { z: 3 }; class K {} function fn() { return x + y + z }', undefined], ['fn() + typeof K', '6function']]],
+  ['await: variables of blocks outlive them', [['await 0; if (true) { var q = 1 } for (var i = 0, k = 5; i < 3; i++) ; for (var e of [7]) ; for (var p in { s: 1 }) ; for (var z = 0; z < 1; z++) { var deep = 9 } try { var t = 1 } finally {}', undefined], ['[q, i, k, e, p, deep, t].join()', '1,3,5,7,s,9,1']]],
+  ['await: a function is there before it is declared', [['const v = await early(); function early() { return 3 }', undefined], ['v', 3]]],
+  ['await in a function alone changes nothing', [['async function f() { return await 3 } let a = 1', undefined], ['await f() + a', 4]]],
+  ['await: an error rejects', [['await Promise.reject(new RangeError("x"))', 'RangeError'], ['const a = 1; await 0; a = 2', 'TypeError']]],
+  ['for await outside of functions', [['let s = 0; for await (const x of [1, Promise.resolve(2)]) s += x', undefined], ['s', 3]]],
+  ['await is a name where the text uses it as one', [['var await = 8; await', 8], ['await + 1', 9]]],
+  ['a promise as the last value stays one', [['await 0; Promise.resolve(1)', 'promise']]],
+  ['an object literal is a value, not a block', [['{ a: 1 }', 'object'], ['{ a: 1, b: 2 }', 'object'], ['{}', 'object'], ['{ let x = 1; x }', undefined]]],
+  ['sloppy code stays sloppy', [['zz = 5', 5], ['zz', 5], ['(function () { return typeof this })()', 'object'], ['010', 8]]],
+  ['the last statement shows nothing where it is no expression', [['1; let a = 2', undefined], ['if (true) 5', undefined], ['"use strict"', undefined], ['function f() {}', undefined]]],
+  ['an import of the workspace', [['import { x, inc } from "./m.mjs"; inc(); x', 1], ['inc(); x', 2], ['import * as ns from "./m.mjs"; typeof ns.inc', 'function']]],
+  ['an import of a module that waits', [['import { w } from "./w.mjs"; w', 6], ['w + 1', 7]]],
+  ['import() of the workspace', [['const m = await import("./m.mjs"); m.x', 0], ['m.inc(); m.x', 1]]],
+  ['import() in a function that is called later', [['const load = () => import("./m.mjs")', undefined], ['(await load()).x', 0], ['1', 1], ['typeof (await load()).inc', 'function']]],
+];
+export const sessionFiles = { '/workspace/m.mjs': 'export let x = 0; export const inc = () => { x++ }', '/workspace/w.mjs': 'export const w = await Promise.resolve(6)' };

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundled judge in a context that has nothing but the language, under Node; TAP. Usage: test_judge.mjs BUNDLE PARTS
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import util from 'node:util';
+import vm from 'node:vm';
+import { pathToFileURL } from 'node:url';
+import { rules, broken, own, deep } from './rules.mjs';
+import { written } from './written.mjs';
+import { modules, missing } from './modules.mjs';
+import { sessions, sessionFiles } from './sessions.mjs';
+import { types, typeFiles } from './types.mjs';
+
+const [bundle, parts] = process.argv.slice(2);
+const { parse } = await import(pathToFileURL(path.join(parts, 'node_modules/acorn/dist/acorn.mjs')));
+const bare = vm.createContext(Object.create(null));
+vm.runInContext(fs.readFileSync(bundle, 'utf8'), bare);
+const judge = vm.runInContext('CordonJudge', bare);
+const link = (entry, files, options = {}) => JSON.parse(judge.link(entry, JSON.stringify(files), JSON.stringify(options)));
+const judged = (source, options = {}) => JSON.parse(judge.judge(source, JSON.stringify(options)));
+
+let count = 0, failed = 0;
+const ok = (good, name, why) => {
+  count++;
+  if (!good) failed++;
+  console.log(`${good ? 'ok' : 'not ok'} ${count} - ${name.replace(/[#\n\r\u2028\u2029\0]/g, ' ')}`);
+  if (!good && why !== undefined) console.log(`# ${String(why).replace(/\n/g, '\n# ')}`);
+};
+const same = (got, wanted, name) => ok(util.isDeepStrictEqual(got, wanted), name, `got    ${util.inspect(got)}\nwanted ${util.inspect(wanted)}`);
+
+// ---- rules ----
+const verdict = (answer) => (answer.findings.length > 0 ? `${answer.findings[0].rule} ${answer.findings[0].line}:${answer.findings[0].column}` : answer.syntax ? 'syntax' : null);
+const agrees = (answer, wanted) => {
+  const got = verdict(answer);
+  if (wanted === null || wanted === 'syntax') return got === wanted && (wanted === null) === (answer.script !== '' || answer.needs.length > 0);
+  const all = answer.findings.map((f) => (wanted.includes(' ') ? `${f.rule} ${f.line}:${f.column}` : f.rule));
+  return all.includes(wanted) && answer.script === '' && answer.findings.every((f) => f.name && f.detail && f.hint !== undefined);
+};
+for (const [source, set, wanted] of rules) {
+  const answer = judged(source, { rules: set });
+  ok(agrees(answer, wanted), `rules ${set}: ${source} -> ${wanted || 'runs'}`, verdict(answer));
+}
+for (const [source, set, wanted] of broken) {
+  const answer = judged(source, { rules: set });
+  ok(agrees(answer, wanted) && answer.syntax !== null, `broken text, ${set}: ${source} -> ${wanted}`, `${verdict(answer)} ${util.inspect(answer.syntax)}`);
+}
+for (const [source, deny, wanted] of own) {
+  const answer = judged(source, { rules: 'none', deny });
+  ok(agrees(answer, wanted), `a profile's own rule: ${source} -> ${wanted || 'runs'}`, verdict(answer));
+}
+for (const [name, make] of Object.entries(deep)) {
+  const good = judged(make(100));
+  ok(good.script !== '', `${name}, nested 100 deep, are judged`, verdict(good));
+  const bad = judged(make(4000));
+  ok(bad.findings.some((f) => f.rule === 'js.limit.depth') && bad.script === '', `${name}, nested 4000 deep, are refused by name`, verdict(bad));
+}
+{
+  // time: steps of the parser are bounded for each byte, so four times the text takes about four times the work; wide room for a busy machine
+  const grow = (make) => { const t = (n) => { const began = process.cpuUsage(); judged(make(n)); const used = process.cpuUsage(began); return used.user + used.system; }; t(500); return Math.min(t(4000), t(4000)) / Math.min(t(1000), t(1000)); };
+  for (const [name, make] of Object.entries({ statements: (n) => 'a=1;'.repeat(n), functions: (n) => 'function f(){return a}\n'.repeat(n), strings: (n) => `x="${'y'.repeat(n)}";`, 'functions with directives': (n) => 'function f(){"a";"b";return a}\n'.repeat(n) })) {
+    const ratio = grow(make);
+    ok(ratio < 12, `four times the ${name} cost the judge about four times the CPU`, ratio);
+  }
+}
+
+// ---- what is written is what was judged ----
+const shape = (text) => JSON.stringify(parse(text, { ecmaVersion: 2025, allowAwaitOutsideFunction: false }), (key, value) =>
+  (key === 'start' || key === 'end' || key === 'raw' && typeof value === 'string' || key === 'directive' ? undefined : typeof value === 'bigint' ? `${value}n` : value instanceof RegExp ? undefined : value === Infinity ? 'Infinity' : value));
+const rawTemplates = (text) => JSON.stringify(parse(text, { ecmaVersion: 2025 }), (key, value) => (value && value.type === 'TemplateElement' ? value.value : undefined === value ? undefined : typeof value === 'bigint' ? 0 : value)) && true;
+for (const text of written) {
+  const answer = judged(text, { rules: 'none' });
+  if (answer.script === '') { ok(false, `written: ${text}`, util.inspect(answer.syntax || answer.findings)); continue; }
+  ok(rawTemplates(answer.script) && shape(answer.script) === shape(text), `the script has the tree of: ${text}`, answer.script);
+}
+same(/eval|\\u/.test(judged('var \\u0065v\\u0061lx = "\\u0041"', { rules: 'none' }).script.replace('evalx', '')), false, 'no escape of the text is in the script');
+same(judged('1 // eval("x")\n/* eval */', { rules: 'strict' }).script, '1;\n', 'no comment of the text is in the script');
+for (const [source, shows] of [['"use strict"; function f() { return this } f()', true], ["'use\\x20strict'; (function () { return this })()", true]])
+  same(vm.runInNewContext(judged(source).script) === undefined, vm.runInNewContext(source) === undefined, `a directive is one only where the text said so: ${source}`);
+
+// ---- lines ----
+{
+  const lineOf = (answer, filename) => {
+    try { vm.runInThisContext(answer.script, { filename }); } catch (error) { return answer.lines[Number(new RegExp(`${filename}:(\\d+):\\d+`).exec(error.stack)[1]) - 1]; }
+    return null;
+  };
+  const source = '// one\n\n\nconst a = {\n  b: 1,\n  c: [1,\n2]\n};\nfunction f() {\n\n  return a.b.c.d;\n}\n\nf();\n';
+  same(lineOf(judged(source), 'lines-script.js'), 11, 'the line of an error in the script leads to its line in the text');
+  const answer = link('/workspace/main.mjs', { '/workspace/main.mjs': '\n\nimport { f } from "./m.mjs";\n\nf();', '/workspace/m.mjs': '\n\n\n\nexport function f() {\n\n  null.x;\n}' }, { rules: 'none' });
+  same(lineOf(answer, 'lines-module.js'), 7, 'the line of an error in a linked script leads to its line in its file');
+  const at = answer.files.find((file) => file.path === '/workspace/m.mjs');
+  ok(at.first < at.last && answer.lines.slice(at.first - 1, at.last).includes(7), 'the lines of a linked script are told file by file');
+  same(answer.lines.length, answer.script.split('\n').length - 1, 'every line of a script has an entry');
+}
+
+// ---- modules, side by side with Node ----
+const settle = () => new Promise((done) => setTimeout(done, 5));
+const logged = async (run) => {
+  const out = [];
+  globalThis.log = (...values) => out.push(values.map((value) => util.inspect(value)).join(' '));
+  try { await run(); } catch (error) { out.push(`${error.name}: ${error.message}`); }
+  await settle();
+  return out;
+};
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cordon-judge-'));
+const linkAll = (files, entry, options) => {
+  const given = { [entry]: files[entry] };
+  for (let rounds = 0; rounds < 20; rounds++) {
+    const answer = link(entry, given, options);
+    if (answer.needs.length === 0) return answer;
+    for (const need of answer.needs) given[need] = files[need] === undefined ? null : files[need];
+  }
+  throw new Error('link asks without end');
+};
+let number = 0;
+for (const [name, files] of Object.entries(modules)) {
+  const own = path.join(folder, String(number++));
+  for (const [file, text] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(own, file)), { recursive: true });
+    fs.writeFileSync(path.join(own, file), text);
+  }
+  const wanted = await logged(() => import(pathToFileURL(path.join(own, 'main.mjs'))));
+  const answer = linkAll(Object.fromEntries(Object.entries(files).map(([file, text]) => [`/workspace/${file}`, text])), '/workspace/main.mjs', { mode: 'module', rules: 'standard' });
+  if (answer.script === '') { ok(false, `modules: ${name}`, util.inspect([answer.syntax, answer.findings, answer.missing])); continue; }
+  const got = await logged(() => vm.runInThisContext(answer.script));
+  same(got, wanted, `modules, as Node: ${name}`);
+  ok(wanted.length > 0, `modules: Node itself said something: ${name}`);
+}
+fs.rmSync(folder, { recursive: true });
+for (const [name, files, wanted] of missing) {
+  const answer = linkAll(Object.fromEntries(Object.entries(files).map(([file, text]) => [`/workspace/${file}`, text])), '/workspace/main.mjs', { mode: 'module' });
+  same([answer.missing.map((one) => one.name || one.path), answer.script, answer.findings.length], [wanted, '', 0], `the check finds ${name}, before anything runs`);
+  ok(answer.missing.every((one) => one.line > 0 && one.from.startsWith('/workspace/') && one.message.includes(one.specifier)), `the check says where: ${name}`);
+}
+{
+  const json = linkAll({ '/workspace/main.mjs': 'import d from "./d.json" with { type: "json" }; log(d.a[1])', '/workspace/d.json': '{"a": [1, "\u2028"]}' }, '/workspace/main.mjs', { mode: 'module' });
+  same(await logged(() => vm.runInThisContext(json.script)), ["'\\u2028'"].map(() => util.inspect('\u2028')), 'a JSON file is a module with a default');
+  const answer = linkAll({ '/workspace/main.js': 'import x from "./m.mjs"; log(x)', '/workspace/m.mjs': 'export default 1; eval("2")' }, '/workspace/main.js', { rules: 'standard' });
+  same([answer.findings[0].rule, answer.findings[0].path, answer.script], ['js.name.eval', '/workspace/m.mjs', ''], 'a rule holds in what is imported, and its file is named');
+  same(judged('export const a = 1').goal, 'module', 'module syntax makes a script a module');
+  same(judged('const a = 1').goal, 'script', 'a text without module syntax stays a script');
+  const many = Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`/workspace/${i}.mjs`, `import "./${i + 1}.mjs"`]));
+  same(linkAll2(many)[0], 'js.module.count', 'a program of 600 files is refused by name');
+}
+function linkAll2(files) { return link('/workspace/0.mjs', files, { mode: 'module' }).findings.map((f) => f.rule); }
+
+// ---- sessions ----
+for (const [name, blocks] of sessions) {
+  const context = vm.createContext({});
+  const shown = [];
+  for (const [source] of blocks) {
+    const answer = linkAll({ '/workspace/main.js': source, ...sessionFiles }, '/workspace/main.js', { mode: 'session', rules: 'standard' });
+    if (answer.script === '') { shown.push(util.inspect([answer.syntax, answer.findings, answer.missing])); continue; }
+    try {
+      let value = vm.runInContext(answer.script, context);
+      if (answer.async) { value = await value; if (answer.value) value = value.value; }
+      shown.push(!answer.value ? undefined : value && typeof value.then === 'function' ? 'promise' : typeof value === 'object' ? 'object' : value);
+    } catch (error) { shown.push(error.name); }
+  }
+  same(shown, blocks.map(([, wanted]) => wanted), `session: ${name}`);
+}
+
+// ---- TypeScript ----
+for (const [source, wanted, refused] of types) {
+  const answer = linkAll({ '/workspace/main.ts': source, ...typeFiles }, '/workspace/main.ts', { language: 'typescript', rules: 'standard' });
+  if (refused) { ok(agrees(answer, wanted), `TypeScript: ${source} -> ${wanted}`, `${verdict(answer)} ${answer.script}`); continue; }
+  if (answer.script === '') { ok(false, `TypeScript: ${source}`, util.inspect([answer.syntax, answer.findings, answer.missing])); continue; }
+  const out = [];
+  let error = '';
+  try { vm.runInNewContext(answer.script, { log: (...values) => out.push(values.map(String).join(' ')) }); } catch (e) { error = e.stack; }
+  same(out.join('\n'), wanted, `TypeScript: ${source}`);
+  if (error) console.log(`# ${error.replace(/\n/g, '\n# ')}`);
+}
+console.log(`1..${count}`);
+process.exitCode = failed === 0 ? 0 : 1;
