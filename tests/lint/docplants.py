@@ -54,5 +54,5 @@ PLANTS = [
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
     ("not built", "cordon doctor --checklist", "Not built\n", "Not built\n  [-] sessions\n"),
     ("not built", "docs/gate.md", "", "\nThe arena is not implemented.\n"),
-    ("not built", "README.md", "Planned, not built: a JavaScript", "Planned, not built: Python, a JavaScript"),
+    ("not built", "README.md", "Planned, not built: a gateway", "Planned, not built: Python, a gateway"),
 ]
