@@ -3,6 +3,8 @@
  * another block holds. */
 #include "base/languages.h"
 
+#include "base/limits.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -28,10 +30,18 @@ static const struct language rows[] = {
 #endif
     },
     {.name = "expr", .title = "a condition", .endings = ".expr", .tags = "expr condition"},
-    {.name = "javascript",
-     .title = "JavaScript",
-     .endings = ".js .mjs .cjs",
-     .tags = "javascript js mjs node"},
+    {
+        .name = "javascript",
+        .title = "JavaScript",
+        .endings = ".js .mjs .cjs",
+        .tags = "javascript js mjs node",
+#ifdef CORDON_JAVASCRIPT
+        .worker = "cordon-javascript",
+        .place = "/cordon-javascript",
+        .filter = "javascript",
+        .space = LIMIT_JAVASCRIPT_SPACE,
+#endif
+    },
     {.name = "typescript", .title = "TypeScript", .endings = ".ts", .tags = "typescript ts"},
     {.title = "shell", .endings = ".sh .bash"},
     {.title = "Perl", .endings = ".pl"},

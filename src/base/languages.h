@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct language {
     const char
@@ -22,6 +23,7 @@ struct language {
     const char *place;   /* where that program is mounted */
     const char *filter;  /* how the names of its worker's filters begin */
     bool methods;        /* a text may be one method, which is called (--method) */
+    uint64_t space;      /* addresses that its interpreter has from the start and does not fill */
 };
 
 /* NULL: there is none. An ending begins with its dot; tags are compared without regard to case. */

@@ -26,6 +26,10 @@
 #define LIMIT_FLOOD_FACTOR 10ULL
 #define LIMIT_STACK        (256 * MIB) /* of a language's worker; a page of it costs when it is touched */
 
+/* Of cordon-javascript, beside a run's memory: 128 MB that the engine reserves for its own lists and hardly uses, and its libraries, which all
+ * processes share. */
+#define LIMIT_JAVASCRIPT_SPACE (192 * MIB)
+
 /* What a caller may ask for: beyond these a limit is absurd and refused by name. */
 #define LIMIT_WALL_MS_MAX     (7ULL * 24 * 3600 * 1000)
 #define LIMIT_MEMORY_MIN      (4 * MIB)

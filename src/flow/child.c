@@ -127,7 +127,6 @@ static uint64_t people_ms(const struct flow *f)
     return calls < LIMIT_WALL_MS_MAX / each ? calls * each : LIMIT_WALL_MS_MAX;
 }
 
-/* The worker instead of a program: its own table of system calls, itself read-only, its channel. */
 /* Packages and environments are Python's. */
 static bool is_default(const struct flow *f)
 {
@@ -177,6 +176,7 @@ static int plan_worker(struct flow *f, struct err *err)
         return r;
     if (!f->req->profile->threads)
         f->spec.limits.threads = 0;
+    f->spec.limits.space = f->language->space;
     const bool own_root = f->spec.mode == JAIL_FULL;
     f->spec.filter =
         language_filter(f->language, f->req->profile->compute_only, f->spec.limits.threads != 0,

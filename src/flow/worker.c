@@ -185,7 +185,7 @@ int flow_worker_give(struct flow_worker *w, const struct flow_job *job, struct e
     wire_begin(&m, &b, WIRE_JOB);
     wire_put_uint(&m, (uint64_t)job->kind);
     wire_put_uint(&m, job->limits ? job->limits->cpu_ms : 0);
-    wire_put_uint(&m, job->limits ? job->limits->memory : 0);
+    wire_put_uint(&m, job->limits ? job->limits->memory + job->limits->space : 0);
     wire_put_text(&m, job->name);
     wire_put_uint(&m, job->len);
     size_t first = job->len < PIECE ? job->len : PIECE;
@@ -596,12 +596,14 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
         explain_stack(r);
         return;
     }
-    const bool memory = strcmp(w->fault_type, "MemoryError") == 0;
+    const bool memory =
+        strcmp(w->fault_type, "MemoryError") == 0 ||
+        (strcmp(w->fault_type, "RangeError") == 0 && strcmp(w->fault, "Out of memory") == 0);
     /* it went on after the refusal, and failed for something else */
     const bool went_on = r->status == FLOW_MEMORY && r->signal == 0 && !memory;
     if ((r->status != FLOW_ERROR && !went_on) || !w->fault_type[0] || r->category[0] == 'E')
         return;
-    if (memory && jail_memory_was_short(r->mapped, limits->memory)) {
+    if (memory && jail_memory_was_short(r->mapped, limits)) {
         snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
                  (unsigned long long)(limits->memory / MIB), r->memory_by);
         flow_result_say(r, FLOW_MEMORY, "resources", "CODE", w->fault_type, text);

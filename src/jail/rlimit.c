@@ -34,7 +34,8 @@ int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)
     } rows[] = {
         /* 1, not 0: a core_pattern that is a pipe ignores 0 and runs its handler on the host */
         {"RLIMIT_CORE", RLIMIT_CORE, true, 1, 1},
-        {"RLIMIT_AS", RLIMIT_AS, guest && spec->memory_by_rlimit, l->memory, l->memory},
+        {"RLIMIT_AS", RLIMIT_AS, guest && spec->memory_by_rlimit, l->memory + l->space,
+         l->memory + l->space},
         /* the supervisor's timer comes first; this one is behind it: a warning, then SIGKILL */
         {"RLIMIT_CPU", RLIMIT_CPU, guest, cpu_s + 1, cpu_s + 2},
         /* above the quota, so that a file that grows meets ENOSPC and only a sparse one meets this

@@ -43,8 +43,10 @@ struct jail_bind {
 
 #define JAIL_LIMITS(X)                                                                             \
     X(wall_ms)                                                                                     \
-    X(cpu_ms) X(memory) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output) X(flood)
+    X(cpu_ms)                                                                                      \
+    X(memory) X(space) X(descriptors) X(disk) X(inodes) X(processes) X(threads) X(output) X(flood)
 
+/* space: addresses beside the memory, which an interpreter has and does not fill (base/languages.h); only RLIMIT_AS knows of it. */
 struct jail_limits {
 #define X(name) uint64_t name;
     JAIL_LIMITS(X)
@@ -54,13 +56,13 @@ struct jail_limits {
 #define JAIL_LIMIT_COUNT (sizeof(struct jail_limits) / sizeof(uint64_t))
 
 /* Whether a failed process that had MAPPED bytes of address space may have met RLIMIT_AS: a request for at most
- * 1/JAIL_MEMORY_SEEN of LIMIT passes the filter unseen, so one that was refused unseen finds less than that free.
+ * 1/JAIL_MEMORY_SEEN of its memory passes the filter unseen, so one that was refused unseen finds less than that free.
  * Larger ones are seen, and refused, by the supervisor (JAIL_RULE_MEMORY). */
 enum { JAIL_MEMORY_SEEN = 8 };
 
-static inline bool jail_memory_was_short(uint64_t mapped, uint64_t limit)
+static inline bool jail_memory_was_short(uint64_t mapped, const struct jail_limits *l)
 {
-    return mapped > limit - limit / JAIL_MEMORY_SEEN;
+    return mapped > l->memory + l->space - l->memory / JAIL_MEMORY_SEEN;
 }
 
 /* Layers that a TEST-ONLY build can turn off one at a time, to show that another one holds. */

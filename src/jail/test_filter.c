@@ -37,11 +37,13 @@ static const struct {
 static const char *const filters_each[] = {"exec", "exec-procs", NULL};
 static const char *const filters_python[] = {"python", "python-threads", "python-compute", NULL};
 static const char *const filters_ruby[] = {"ruby", "ruby-threads", "ruby-compute", NULL};
-static const char *const filters_workers[] = {
-    "python", "python-threads", "python-compute", "ruby", "ruby-threads", "ruby-compute", NULL};
-static const char *const filters_guests[] = {
-    "exec",           "exec-procs", "python",       "python-threads", "python-procs",
-    "python-compute", "ruby",       "ruby-threads", "ruby-compute",   NULL};
+static const char *const filters_javascript[] = {"javascript", "javascript-threads",
+                                                 "javascript-compute", NULL};
+#define WORKERS                                                                                    \
+    "python", "python-threads", "python-compute", "ruby", "ruby-threads", "ruby-compute",          \
+        "javascript", "javascript-threads", "javascript-compute"
+static const char *const filters_workers[] = {WORKERS, NULL};
+static const char *const filters_guests[] = {WORKERS, "exec", "exec-procs", "python-procs", NULL};
 
 static const char *where;
 static int line, rows;
@@ -146,12 +148,13 @@ static void one_call(char **w, unsigned n, char *call, int own, int calling, boo
         return;
     }
     const char *single[] = {w[1], NULL};
-    const char *const *names = strcmp(w[1], "each") == 0      ? filters_each
-                               : strcmp(w[1], "pythons") == 0 ? filters_python
-                               : strcmp(w[1], "rubies") == 0  ? filters_ruby
-                               : strcmp(w[1], "workers") == 0 ? filters_workers
-                               : strcmp(w[1], "guests") == 0  ? filters_guests
-                                                              : single;
+    const char *const *names = strcmp(w[1], "each") == 0          ? filters_each
+                               : strcmp(w[1], "pythons") == 0     ? filters_python
+                               : strcmp(w[1], "rubies") == 0      ? filters_ruby
+                               : strcmp(w[1], "javascripts") == 0 ? filters_javascript
+                               : strcmp(w[1], "workers") == 0     ? filters_workers
+                               : strcmp(w[1], "guests") == 0      ? filters_guests
+                                                                  : single;
     for (; *names; names++)
         judge(*names, own, calling, call, d, w[n - 1]);
 }
@@ -439,6 +442,8 @@ int main(int argc, char **argv)
     computes("python-compute-landlock");
     computes("ruby-compute");
     computes("ruby-compute-landlock");
+    computes("javascript-compute");
+    computes("javascript-compute-landlock");
     filters_of_languages();
     bound();
     below();

@@ -25,7 +25,7 @@
 #define POOL_TEMPLATES_HELD (2 * POOL_TEMPLATES + POOL_SESSIONS)
 #define POOL_REMEMBERED     64 /* that are over and can still be asked about */
 #define POOL_WARM           64 /* children ahead, each template */
-#define POOL_LIMITS         10 /* numbers of struct jail_limits on the wire */
+#define POOL_LIMITS         11 /* numbers of struct jail_limits on the wire */
 
 #define POOL_NAME     32 /* letters of a session's name */
 #define POOL_PROFILE  24

@@ -65,6 +65,7 @@ static struct pool_warm *new_entry(struct pool_holder *h, const struct pool_requ
                             .used_ns = h->now};
     if (!rules->threads)
         w->limits.threads = 0;
+    w->limits.space = w->language->space;
     snprintf(w->profile, sizeof w->profile, "%s", profile);
     return w;
 }
@@ -206,6 +207,7 @@ static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_l
                                   limits->threads != 0, true, filter, sizeof filter),
         .limits = *limits,
         .session = session};
+    spec.limits.space = w->language->space;
     if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */
         spec.limits.cpu_ms = LIMIT_WALL_MS_MAX;
     int r = jail_template_order(w->template, &spec, err);

@@ -224,9 +224,9 @@ static bool asked_too_much(const struct jail_outcome *o)
 static bool ran_short(const struct jail_run *run)
 {
     const struct jail_outcome *o = &run->out;
-    const uint64_t limit = run->spec.limits.memory;
-    return o->memory >= limit / 10 * 9 || asked_too_much(o) ||
-           (run->spec.memory_by_rlimit && jail_memory_was_short(o->mapped, limit));
+    const struct jail_limits *l = &run->spec.limits;
+    return o->memory >= l->memory / 10 * 9 || asked_too_much(o) ||
+           (run->spec.memory_by_rlimit && jail_memory_was_short(o->mapped, l));
 }
 
 /* What EXITED tells and the limits it may have met. */

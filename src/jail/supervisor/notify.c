@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,8 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
 /* A large mapping: the limit itself decides, and here it is seen. The length is a register. */
 static bool asks_too_much(const struct jail_watch *w, pid_t pid, uint64_t bytes)
 {
-    return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > w->limits->memory - bytes;
+    const uint64_t limit = w->limits->memory + w->limits->space;
+    return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > limit - bytes;
 }
 
 /* By how much the process would grow. */
@@ -278,8 +280,11 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
         record_memory(w, more);
         return ENOMEM;
     }
-    if (signals_itself(w, n))
+    if (signals_itself(w, n)) {
+        if (n->data.nr == SYS_tgkill && n->data.args[2] == SIGABRT)
+            jail_notify_look_at_memory(w, pid); /* many a library aborts for want of memory */
         return 0;
+    }
     record(w, n);
     return EPERM;
 }
