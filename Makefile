@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak pool-soak serve-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs official clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak javascript-corpus pool-soak serve-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs official clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -58,6 +58,9 @@ costs: programs		## what a start costs, beside those of the others that are inst
 
 soak: build		## SOAK=10000 runs, two at a time, a third of them killed: nothing may be left
 	@/usr/bin/python3 tests/system/soak.py build $(SOAK)
+
+javascript-corpus: build	## every collected JavaScript program in each profile
+	@/usr/bin/python3 tests/system/javascript.py build all
 
 pool-soak: build	## RUNS=100000 warm runs by two clients: no leak anywhere; prints p99
 	@/usr/bin/python3 tests/system/pool_soak.py build $(RUNS)

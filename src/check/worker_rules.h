@@ -11,6 +11,35 @@
 #define CHECK_WORKER_RULES_H
 
 #define CHECK_WORKER_RULES(X)                                                                      \
+    X("js.attr.__proto__")                                                                         \
+    X("js.attr.accessor")                                                                          \
+    X("js.attr.constructor")                                                                       \
+    X("js.call.document.write")                                                                    \
+    X("js.call.require")                                                                           \
+    X("js.call.timer-text")                                                                        \
+    X("js.closed.Function")                                                                        \
+    X("js.closed.eval")                                                                            \
+    X("js.compute.call")                                                                           \
+    X("js.form.arguments")                                                                         \
+    X("js.form.callee")                                                                            \
+    X("js.form.let-name")                                                                          \
+    X("js.form.with")                                                                              \
+    X("js.limit.depth")                                                                            \
+    X("js.limit.steps")                                                                            \
+    X("js.limit.text")                                                                             \
+    X("js.module.attributes")                                                                      \
+    X("js.module.count")                                                                           \
+    X("js.module.export")                                                                          \
+    X("js.module.missing")                                                                         \
+    X("js.module.specifier")                                                                       \
+    X("js.name.Function")                                                                          \
+    X("js.name.eval")                                                                              \
+    X("js.node.unknown")                                                                           \
+    X("ts.accessor")                                                                               \
+    X("ts.decorator")                                                                              \
+    X("ts.export-equals")                                                                          \
+    X("ts.import-equals")                                                                          \
+    X("ts.namespace")                                                                              \
     X("py.attr.private")                                                                           \
     X("py.compute.call")                                                                           \
     X("py.event.sys.addaudithook")                                                                 \

@@ -74,10 +74,10 @@ static int keep_system(struct guard *g, struct err *err)
  * by the file that this is (src/prog/cordon/programs.c). */
 static int keep_programs(struct guard *g, struct err *err)
 {
-    static const char *const names[] = {"cordon",           "cordon-nest", "cordon-holder",
-                                        "cordon-python",    "cordon-ruby", "cordon-approvals",
-                                        "cordon-workspace", "cordon-tool", "cordon-image",
-                                        "cordon-front",     "cordond"};
+    static const char *const names[] = {"cordon",           "cordon-nest",      "cordon-holder",
+                                        "cordon-python",    "cordon-ruby",      "cordon-javascript",
+                                        "cordon-approvals", "cordon-workspace", "cordon-tool",
+                                        "cordon-image",     "cordon-front",     "cordond"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;

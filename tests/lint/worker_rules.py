@@ -10,9 +10,9 @@ import sys
 root = pathlib.Path(sys.argv[1])
 header = root / "src/check/worker_rules.h"
 listed = re.findall(r'X\("([^"]+)"\)', header.read_text())
-files = [f for folder in ("worker/frame", "worker/python", "worker/ruby", "check") for f in (root / "src" / folder).glob("*.[ch]")
-         if not f.name.startswith(("test_", "fuzz_")) and f != header]
-named = {m for f in files for m in re.findall(r'"((?:py|rb)\.[\w.-]*\w)"', f.read_text())}
+files = [f for folder in ("worker/frame", "worker/python", "worker/ruby", "worker/javascript", "worker/javascript/judge", "worker/javascript/library", "check") for f in (root / "src" / folder).glob("*.[chj]*")
+         if f.suffix in (".c", ".h", ".js") and not f.name.startswith(("test_", "fuzz_")) and f != header]
+named = {m for f in files for m in re.findall(r"""["']((?:py|rb|js|ts)\.[\w.-]*\w)["']""", f.read_text())}
 results = [(len(named) > 10, "the sources of the workers name rules", len(named)),
            (named <= set(listed), "each of them is in the list", sorted(named - set(listed))),
            (set(listed) <= named, "each of the list is named in a source", sorted(set(listed) - named)),

@@ -7,7 +7,7 @@ import { check, constant } from './check.js';
 import { checkText } from './text.js';
 import { finding, holds } from './rules.js';
 import { write } from './write.js';
-import { persist, wrapAwait, hasTopAwait, showsValue } from './session.js';
+import { persist, wrapAwait, hasTopAwait, showsValue, giveWay } from './session.js';
 import { erase, dropUnusedImports } from './typescript.js';
 import { resolvePath, candidates, tableOf, resolveExport, exportsOf, WORKSPACE } from './modules.js';
 import { moduleBody, replaceUses, replaceImportCalls } from './rewrite.js';
@@ -325,6 +325,7 @@ const linked = (entry, given, options) => {
   if (answer.missing.some((one) => !one.dynamic)) return answer;
   const script = new Script();
   const session = options.mode === 'session';
+  if (session) for (const unit of graph) if (unit.tree) giveWay(unit.tree);
   if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
   else plainScript(script, graph, word, answer, session);
   answer.script = script.text;

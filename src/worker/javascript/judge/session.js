@@ -110,3 +110,15 @@ export const showsValue = (tree) => {
   const last = tree.body[tree.body.length - 1];
   return !!last && last.type === 'ExpressionStatement' && !last.directive;
 };
+
+// An interrupt reaches a call of a session that computes: each loop looks at a number, which is 0 until one comes. The worker defines both names.
+const LOOPS = new Set(['ForStatement', 'WhileStatement', 'DoWhileStatement', 'ForInStatement', 'ForOfStatement']);
+export const giveWay = (tree) => {
+  walk(tree, (node) => {
+    if (!LOOPS.has(node.type)) return;
+    const at = node.body;
+    const flag = { type: 'MemberExpression', loc: at.loc, object: identifier(at, '$cordonFlag'), property: { type: 'Literal', loc: at.loc, value: 0 }, computed: true, optional: false };
+    const look = statement(at, { type: 'LogicalExpression', loc: at.loc, operator: '&&', left: flag, right: call(at, identifier(at, '$cordonGiveWay'), []) });
+    node.body = block(at, node.body.type === 'BlockStatement' ? [look, ...node.body.body] : [look, node.body]);
+  });
+};

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order: bytes, then the bundle's `link`, which is asked again while it needs files of the workspace. Its answer is JSON, read by the
+ * engine itself in the judge's own context. */
+#include "judge.h"
+
+#include "base/buf.h"
+#include "base/jsonw.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "check/sentence.h"
+#include "engine.h"
+#include "files.h"
+#include "judge/bundle.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRY                                                                                      \
+    "/workspace/main.js" /* what the program is called to the judge: imports are relative to it */
+
+enum { ROUNDS = 600 }; /* of files that files need: the judge takes 500 */
+
+static JSObjectRef link_function;
+
+bool js_judge_has_rules(const struct policy_profile *profile)
+{
+    for (size_t i = 0; i < profile->rule_count; i++)
+        if (profile->rules[i].kind != POLICY_EVENT_DENY &&
+            profile->rules[i].kind != POLICY_EVENT_REPORT &&
+            profile->rules[i].kind != POLICY_PRELOAD)
+            return true;
+    return profile->guards;
+}
+
+int js_judge_start(struct err *err)
+{
+    static const char get[] = "CordonJudge.link";
+    JSGlobalContextRef ctx = js_engine_judge();
+    if (link_function)
+        return 0;
+    if (!js_engine_evaluate(ctx, "cordon:judge", js_judge_bundle, js_judge_bundle_len, err))
+        return err->code;
+    JSValueRef value = js_engine_evaluate(ctx, "cordon:link", get, sizeof get - 1, err);
+    if (!value || !JSValueIsObject(ctx, value))
+        return err_set(err, ERR_STATE, "the judge of JavaScript is not there");
+    JSValueProtect(ctx, value);
+    link_function = JSValueToObject(ctx, value, NULL);
+    return 0;
+}
+
+void js_judged_done(struct js_judged *judged)
+{
+    free(judged->script);
+    free(judged->lines);
+    *judged = (struct js_judged){0};
+}
+
+/* ---- findings ---- */
+
+struct judging {
+    const struct policy_profile *profile;
+    const struct js_source *source;
+    struct check_report *report;
+    int bad; /* an error of ours */
+};
+
+static void find(struct judging *j, const char *rule, const char *hint, enum check_sentence what,
+                 const char *operand, size_t len, unsigned line, unsigned column)
+{
+    char word[200], message[320];
+    check_operand(operand, len, word, sizeof word);
+    check_sentence(what, word, message, sizeof message);
+    const struct check_finding f = {.rule = rule,
+                                    .layer = "input",
+                                    .operand = word,
+                                    .message = message,
+                                    .hint = hint,
+                                    .line = line,
+                                    .column = column};
+    int r = check_report_add(j->report, &f);
+    if (r < 0)
+        j->bad = r;
+}
+
+/* What the bytes alone tell. False: they are no text. */
+static bool read_bytes(struct judging *j)
+{
+    const struct js_source *s = j->source;
+    const size_t good = utf8_valid_prefix(s->text, s->len);
+    const char *nul = memchr(s->text, 0, s->len);
+    char size[64];
+    if (good < s->len) {
+        find(j, CHECK_RULE_ENCODING, "save the program as UTF-8", CHECK_SAY_SYNTAX,
+             "the program is not UTF-8", 24, 0, 0);
+        return false;
+    }
+    if (nul) {
+        find(j, CHECK_RULE_NUL, "take it out", CHECK_SAY_SYNTAX,
+             "a character that ends the program", 33, 0, 0);
+        return false;
+    }
+    const size_t characters = utf8_count(s->text, s->len);
+    if (characters <= j->profile->source_max)
+        return true;
+    int n = snprintf(size, sizeof size, "%zu > %llu characters", characters,
+                     (unsigned long long)j->profile->source_max);
+    find(j, CHECK_RULE_SIZE, "write a shorter program", CHECK_SAY_SIZE, size, (size_t)n, 0, 0);
+    return false;
+}
+
+/* A rule's second word says what it is about. */
+static enum check_sentence sentence_of(const char *rule)
+{
+    static const struct {
+        const char *begins;
+        enum check_sentence what;
+    } rows[] = {{"js.name.", CHECK_SAY_NAME},     {"js.attr.", CHECK_SAY_ATTRIBUTE},
+                {"js.call.", CHECK_SAY_FUNCTION}, {"js.module.missing", CHECK_SAY_MISSING},
+                {"js.module.", CHECK_SAY_IMPORT}, {"js.limit.", CHECK_SAY_SYNTAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strncmp(rule, rows[i].begins, strlen(rows[i].begins)) == 0)
+            return rows[i].what;
+    return CHECK_SAY_NAME;
+}
+
+static void add_finding(struct judging *j, JSContextRef ctx, JSValueRef one)
+{
+    size_t n, name_len;
+    char *rule = js_text_string(ctx, one, "rule", &n), *hint = js_text_string(ctx, one, "hint", &n);
+    char *name = js_text_string(ctx, one, "name", &name_len);
+    if (rule && hint && name)
+        find(j, rule, hint, sentence_of(rule), name, name_len,
+             (unsigned)js_text_number(ctx, one, "line"),
+             (unsigned)js_text_number(ctx, one, "column"));
+    else
+        j->bad = ERR_MEMORY;
+    free(rule);
+    free(hint);
+    free(name);
+}
+
+static void add_syntax(struct judging *j, JSContextRef ctx, JSValueRef syntax)
+{
+    size_t len;
+    char *said = js_text_string(ctx, syntax, "message", &len);
+    if (!said)
+        j->bad = ERR_MEMORY;
+    else
+        find(j, CHECK_RULE_SYNTAX, "write a whole program that parses", CHECK_SAY_SYNTAX, said, len,
+             (unsigned)js_text_number(ctx, syntax, "line"),
+             (unsigned)js_text_number(ctx, syntax, "column"));
+    free(said);
+}
+
+static JSValueRef item(JSContextRef ctx, JSValueRef list, unsigned i)
+{
+    return JSObjectGetPropertyAtIndex(ctx, JSValueToObject(ctx, list, NULL), i, NULL);
+}
+
+static unsigned count_of(JSContextRef ctx, JSValueRef list)
+{
+    const double n = js_text_number(ctx, list, "length");
+    return n > 0 && n < 1e6 ? (unsigned)n : 0;
+}
+
+/* Whose text says `import(...)` with words that only the run knows may find at run time that there is none. */
+static void add_missing(struct judging *j, JSContextRef ctx, JSValueRef one)
+{
+    size_t n, len;
+    if (JSValueToBoolean(ctx, js_text_property(ctx, one, "dynamic")))
+        return;
+    char *rule = js_text_string(ctx, one, "rule", &n);
+    char *name = js_text_string(ctx, one, "specifier", &len);
+    const bool exports = rule && strcmp(rule, "js.module.export") == 0;
+    if (rule && name)
+        find(j, exports ? "js.module.export" : "js.module.missing",
+             exports ? "correct the name" : "save the file first, or correct the path",
+             exports ? CHECK_SAY_IMPORT : CHECK_SAY_MISSING, name, len,
+             (unsigned)js_text_number(ctx, one, "line"),
+             (unsigned)js_text_number(ctx, one, "column"));
+    else
+        j->bad = ERR_MEMORY;
+    free(rule);
+    free(name);
+}
+
+static char *json_of(JSContextRef ctx, JSValueRef value, size_t *ret_len)
+{
+    JSStringRef text = JSValueCreateJSONString(ctx, value, 0, NULL);
+    *ret_len = 0;
+    if (!text)
+        return NULL;
+    char *out = js_text_utf8(text, ret_len);
+    JSStringRelease(text);
+    return out;
+}
+
+/* ---- asking ---- */
+
+/* The kinds of a profile's rules that the bundle knows by these words. */
+static const char *kind_word(enum policy_rule_kind kind)
+{
+    switch (kind) {
+    case POLICY_NAME_DENY:
+        return "name-deny";
+    case POLICY_CALL_DENY:
+        return "call-deny";
+    case POLICY_ATTRIBUTE_DENY:
+        return "attribute-deny";
+    case POLICY_SUBSCRIPT_DENY:
+        return "subscript-deny";
+    case POLICY_MODULE_DENY:
+        return "module-deny";
+    default:
+        return NULL;
+    }
+}
+
+/* Rules are a language's by their ids: an operator's own begin with js. */
+static void write_rules(struct jsonw *w, const struct policy_profile *profile)
+{
+    jsonw_open(w, "deny", '[');
+    for (size_t i = 0; i < profile->rule_count; i++) {
+        const struct policy_rule *rule = &profile->rules[i];
+        const char *kind = kind_word(rule->kind);
+        if (!kind || strncmp(rule->id, "js.", 3) != 0)
+            continue;
+        jsonw_open(w, NULL, '{');
+        jsonw_string(w, "kind", kind);
+        jsonw_string(w, "name", rule->name);
+        jsonw_string(w, "id", rule->id);
+        jsonw_string(w, "hint", rule->hint);
+        jsonw_close(w, '}');
+    }
+    jsonw_close(w, ']');
+}
+
+static int write_options(struct buf *to, const struct judging *j)
+{
+    struct jsonw w = {.out = to};
+    jsonw_open(&w, NULL, '{');
+    jsonw_string(&w, "language", j->source->typescript ? "typescript" : "javascript");
+    jsonw_string(&w, "mode",
+                 j->source->session  ? "session"
+                 : j->source->module ? "module"
+                                     : "script");
+    jsonw_string(&w, "rules",
+                 j->profile->guards               ? "strict"
+                 : js_judge_has_rules(j->profile) ? "standard"
+                                                  : "none");
+    write_rules(&w, j->profile);
+    jsonw_close(&w, '}');
+    return w.bad;
+}
+
+/* An object of the judge's context from its JSON. NULL: it is none. */
+static JSValueRef parsed(JSContextRef ctx, JSValueRef json)
+{
+    JSStringRef text = json ? JSValueToStringCopy(ctx, json, NULL) : NULL;
+    JSValueRef value = text ? JSValueMakeFromJSONString(ctx, text) : NULL;
+    if (text)
+        JSStringRelease(text);
+    return value && JSValueIsObject(ctx, value) ? value : NULL;
+}
+
+struct question {
+    struct buf files, options; /* FILES is an object that is still open */
+    struct jsonw writer;
+};
+
+static JSValueRef ask(JSContextRef ctx, struct question *q, struct err *err)
+{
+    JSValueRef thrown = NULL;
+    struct buf whole;
+    buf_init(&whole, 16 * LIMIT_SOURCE);
+    JSValueRef answer = NULL;
+    if (buf_add(&whole, q->files.data, q->files.len) == 0 && buf_str(&whole, "}") == 0) {
+        JSValueRef words[] = {js_text_value(ctx, ENTRY, sizeof ENTRY - 1),
+                              js_text_value(ctx, whole.data, whole.len),
+                              js_text_value(ctx, q->options.data, q->options.len)};
+        answer = parsed(ctx, JSObjectCallAsFunction(ctx, link_function, NULL, 3, words, &thrown));
+    }
+    buf_done(&whole);
+    if (!answer) {
+        size_t len;
+        char *said = thrown ? js_text_of(ctx, thrown, &len) : NULL;
+        err_set(err, ERR_STATE, "the judge has no answer: %.160s", said ? said : "");
+        free(said);
+    }
+    return answer;
+}
+
+/* What the answer needs of the workspace is added. False: it needs nothing. */
+static bool add_files(JSContextRef ctx, JSValueRef answer, struct question *q)
+{
+    JSValueRef needs = js_text_property(ctx, answer, "needs");
+    const unsigned count = count_of(ctx, needs);
+    struct buf text;
+    buf_init(&text, LIMIT_SOURCE + 1);
+    for (unsigned i = 0; i < count; i++) {
+        size_t len;
+        char *path = js_text_of(ctx, item(ctx, needs, i), &len);
+        if (path && js_files_read(path, &text))
+            jsonw_bytes(&q->writer, path, text.data, text.len);
+        else if (path)
+            jsonw_null(&q->writer, path);
+        free(path);
+    }
+    buf_done(&text);
+    return count > 0;
+}
+
+static void add_findings(struct judging *j, JSContextRef ctx, JSValueRef answer)
+{
+    JSValueRef list = js_text_property(ctx, answer, "findings"),
+               missing = js_text_property(ctx, answer, "missing"),
+               syntax = js_text_property(ctx, answer, "syntax");
+    for (unsigned i = 0; i < count_of(ctx, list); i++)
+        add_finding(j, ctx, item(ctx, list, i));
+    for (unsigned i = 0; i < count_of(ctx, missing); i++)
+        add_missing(j, ctx, item(ctx, missing, i));
+    if (JSValueIsObject(ctx, syntax) && j->report->count == 0)
+        add_syntax(j, ctx, syntax);
+}
+
+/* What runs, and what its lines are. */
+static int take_script(const struct judging *j, JSContextRef ctx, JSValueRef answer,
+                       struct js_judged *ret)
+{
+    struct buf map;
+    struct jsonw w = {.out = &map};
+    size_t lines_len, files_len;
+    ret->script = js_text_string(ctx, answer, "script", &ret->script_len);
+    ret->value = JSValueToBoolean(ctx, js_text_property(ctx, answer, "value"));
+    ret->async = JSValueToBoolean(ctx, js_text_property(ctx, answer, "async"));
+    char *lines = json_of(ctx, js_text_property(ctx, answer, "lines"), &lines_len);
+    char *files = json_of(ctx, js_text_property(ctx, answer, "files"), &files_len);
+    buf_init(&map, 16 * LIMIT_SOURCE);
+    if (ret->script && lines && files) {
+        jsonw_open(&w, NULL, '{');
+        jsonw_string(&w, "path", j->source->name);
+        jsonw_string(&w, "entry", ENTRY);
+        jsonw_raw(&w, "lines", lines, lines_len);
+        jsonw_raw(&w, "files", files, files_len);
+        jsonw_close(&w, '}');
+        ret->lines = w.bad ? NULL : strndup(map.data, map.len);
+        ret->lines_len = map.len;
+    }
+    free(lines);
+    free(files);
+    buf_done(&map);
+    return ret->lines ? 0 : ERR_MEMORY;
+}
+
+static int judge_text(struct judging *j, struct js_judged *ret, struct err *err)
+{
+    JSContextRef ctx = js_engine_judge();
+    struct question q;
+    buf_init(&q.files, 16 * LIMIT_SOURCE);
+    buf_init(&q.options, LIMIT_SOURCE);
+    q.writer = (struct jsonw){.out = &q.files};
+    jsonw_open(&q.writer, NULL, '{');
+    jsonw_bytes(&q.writer, ENTRY, j->source->text, j->source->len);
+    int r = write_options(&q.options, j);
+    JSValueRef answer = NULL;
+    for (int rounds = 0; r == 0 && rounds < ROUNDS; rounds++) {
+        answer = q.writer.bad ? NULL : ask(ctx, &q, err);
+        if (!answer)
+            r = err->code ? err->code : ERR_MEMORY;
+        else if (!add_files(ctx, answer, &q))
+            break;
+    }
+    if (r == 0) {
+        add_findings(j, ctx, answer);
+        check_report_end(j->report);
+        if (check_report_safe(j->report))
+            r = take_script(j, ctx, answer, ret);
+    }
+    buf_done(&q.files);
+    buf_done(&q.options);
+    return r;
+}
+
+int js_judge(const struct policy_profile *profile, const struct js_source *source,
+             struct check_report *report, struct js_judged *ret, struct err *err)
+{
+    struct js_source text = *source;
+    if (text.len >= 3 && memcmp(text.text, "\xef\xbb\xbf", 3) == 0) {
+        text.text += 3;
+        text.len -= 3;
+    }
+    struct judging j = {.profile = profile, .source = &text, .report = report};
+    int r = 0;
+    *ret = (struct js_judged){0};
+    if (read_bytes(&j))
+        r = judge_text(&j, ret, err);
+    else
+        check_report_end(report);
+    if (r == 0 && j.bad)
+        r = j.bad;
+    if (r == 0 && check_report_safe(report) && (!ret->script || ret->script_len == 0))
+        r = ret->script && source->len == 0 ? 0 : ERR_STATE;
+    if (r < 0) {
+        js_judged_done(ret);
+        if (!err->code)
+            err_set(err, r, "no memory to judge %zu bytes", text.len);
+    }
+    return r;
+}
+
+/* Where TEXT ends, as the parser counts. */
+static void end_of(const char *text, unsigned *ret_line, unsigned *ret_column)
+{
+    const char *last = strrchr(text, '\n');
+    *ret_line = 1;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        (*ret_line)++;
+    last = last ? last + 1 : text;
+    *ret_column = 1 + (unsigned)utf8_count(last, strlen(last));
+}
+
+/* A parser that meets the end of a text which could go on says so by the place; what is not closed has sentences of its own. */
+static bool may_go_on(const struct check_finding *f, const char *text)
+{
+    unsigned line, column;
+    end_of(text, &line, &column);
+    return strcmp(f->rule, CHECK_RULE_SYNTAX) == 0 &&
+           ((f->line == line && f->column >= column) ||
+            strstr(f->message, "Unterminated template") ||
+            strstr(f->message, "Unterminated comment"));
+}
+
+bool js_judge_incomplete(const struct policy_profile *profile, const char *text)
+{
+    struct check_report report;
+    struct js_judged judged;
+    struct err err = ERR_INIT;
+    const struct js_source source = {
+        .name = "-", .text = text, .len = strlen(text), .session = true};
+    check_report_init(&report);
+    const bool part = js_judge(profile, &source, &report, &judged, &err) == 0 &&
+                      report.count == 1 && may_go_on(&report.findings[0], text);
+    js_judged_done(&judged);
+    check_report_done(&report);
+    return part;
+}

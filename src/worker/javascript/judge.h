@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of JavaScript, as C calls it: the bundle of judge/, in a context that no program runs in.
+ *
+ * Takes:   the bytes of a source, whatever they are; files of the workspace that it imports.
+ * Gives:   every finding; and the script that was made of the judged tree, which is what runs.
+ * Never:   executes anything of the source; hands a value of the judge's context to a program, or the other way round.
+ * Runs in: cordon-javascript, in the jail.
+ */
+#ifndef WORKER_JAVASCRIPT_JUDGE_H
+#define WORKER_JAVASCRIPT_JUDGE_H
+
+#include "base/err.h"
+#include "check/report.h"
+#include "policy/profile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct js_source {
+    const char *name; /* what the program is called in a trace */
+    const char *text;
+    size_t len;
+    bool session; /* its declarations stay */
+    bool module;  /* it is one, whatever it looks like */
+    bool typescript;
+};
+
+struct js_judged {
+    char *script; /* what runs; NULL: nothing does */
+    size_t script_len;
+    char *lines; /* JSON, for the library's map: which line of the source each of its lines is */
+    size_t lines_len;
+    bool value; /* its last expression is to be shown */
+    bool async; /* it gives a promise; of {value} */
+};
+
+/* Whether rules of the language hold; without them the kernel alone contains. */
+bool js_judge_has_rules(const struct policy_profile *profile);
+
+/* Once, before the first program: evaluates the bundle. */
+ERR_MUST_USE int js_judge_start(struct err *err);
+
+/* REPORT must be initialised; it is ended here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
+ERR_MUST_USE int js_judge(const struct policy_profile *profile, const struct js_source *source,
+                          struct check_report *report, struct js_judged *ret, struct err *err);
+void js_judged_done(struct js_judged *judged);
+
+/* A text that is no program yet, and may become one by more lines. */
+bool js_judge_incomplete(const struct policy_profile *profile, const char *text);
+
+#endif

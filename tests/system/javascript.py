@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JavaScript as people start it: what a program is given, how it ends, what holds it; and the collected programs.
+
+Usage: javascript.py BUILD [all]. The collected ones of ../shared/corpora only where that folder is: honest ones must run right, attacks must
+not succeed; `all` of them, or some of each kind. What the judge says in words is shown by src/worker/javascript/judge/test."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tapsys
+
+BUILD, ALL = sys.argv[1], sys.argv[2:] == ["all"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = ROOT / "../shared/corpora"
+PROFILES = ("strict", "standard", "open")
+
+
+def run(code, profile, who, *options, env=None, **more):
+    return tapsys.cordon(programs, ["run", "--json", "--lang", "javascript", "--intake", "source", "--profile", profile, *options, "-"], who, env=env, text=code, **more)
+
+
+def works(who):
+    for profile in PROFILES if ALL else PROFILES[:1]:
+        r = run("console.log([1, 2, 3].length, { a: [1, { b: 2 }] });\nconsole.error('e');\nconst x = 20;\nx * 2 + 2\n", profile, who)
+        tap.ok(r["status"] == "ok" and (r["stdout"], r["stderr"], r["value"]) == ("3 { a: [ 1, { b: 2 } ] }\n", "e\n", "42") and r["violations"] == [],
+               f"{who}: {profile}: a program prints, and its last value is told", r.story())
+        for last in ("const y = 5", "function a() {}", "undefined", "console.log(1)", "if (0) 1"):
+            r = run(last + "\n", profile, who)
+            tap.ok(r["status"] == "ok" and r["value"] is None, f"{who}: {profile}: `{last}` at the end shows no value", r.story())
+        r = run("function f(n) {\n\n  if (n === 0) throw new RangeError('no');\n  f(n - 1);\n}\nf(2);\n", profile, who)
+        error = r["error"] or {}
+        tap.ok(r["status"] == "error" and (error.get("type"), error.get("message"), error.get("line")) == ("RangeError", "no", 3)
+               and re.search(r"Uncaught RangeError: no\n +at f \(.*:3\)\n +at f \(.*:4\)", r["stderr"]), f"{who}: {profile}: an exception is told with type, text and line, and printed with its stack", r.story())
+        r = run("setTimeout(() => console.log('late'), 30);\nsetTimeout(() => console.log('soon'), 1);\nlet n = 0;\nconst i = setInterval(() => { console.log('i'); if (++n === 2) clearInterval(i); }, 2);\n"
+                "clearTimeout(setTimeout(() => console.log('never'), 5));\nqueueMicrotask(() => console.log('micro'));\n(async () => { await null; console.log('async'); })();\nconsole.log('now');\n", profile, who)
+        lines = r["stdout"].split()
+        tap.ok(lines[:3] == ["now", "micro", "async"] and sorted(lines[3:]) == ["i", "i", "late", "soon"] and lines[3] == "soon" and lines[-1] == "late",
+               f"{who}: {profile}: microtasks run before timers, and timers in their order", r.story())
+        r = run("async function f() {\n  throw new TypeError('nobody');\n}\nf();\nsetTimeout(() => console.log('not reached'), 1);\n", profile, who)
+        tap.ok(r["status"] == "error" and (r["error"] or {}).get("type") == "TypeError" and (r["error"] or {}).get("line") == 2 and r["stdout"] == "",
+               f"{who}: {profile}: a rejection that nobody handles ends the program", r.story())
+        r = run("const v = await new Promise((r) => setTimeout(() => r(6), 2));\nv * 7\n", profile, who)
+        tap.ok(r["status"] == "ok" and r["value"] == "42", f"{who}: {profile}: await outside of functions waits, and its value is told", r.story())
+        r = run("await new Promise(() => {});\n", profile, who)
+        tap.ok(r["exit_code"] == 13 and "awaits what nothing will bring" in r["stderr"], f"{who}: {profile}: a program that awaits what nothing will bring ends with a sentence", r.story())
+        r = run("FINAL({ a: 42 });\nconsole.log('not reached');\n", profile, who)
+        tap.ok(r["final"] == "{ a: 42 }" and r["is_final"] and r["stdout"] == "", f"{who}: {profile}: FINAL gives the answer and ends the program", r.story())
+        r = run("try { FINAL('whole'); } catch { console.log('not reached'); }\n", profile, who)
+        tap.ok(r["final"] == "whole" and r["stdout"] == "", f"{who}: {profile}: FINAL is no exception that the program could catch", r.story())
+        r = run("process.exitCode = 3;\nconst deep = () => deep();\ntry { deep(); } catch (e) { console.log(e instanceof RangeError); }\n", profile, who)
+        tap.ok(r["stdout"] == "true\n" and r["exit_code"] == 3, f"{who}: {profile}: endless recursion is an exception, and the exit status is the program's", r.story())
+        r = run("console.log(structuredClone(new Map([[1, new Date(0)]])), new TextDecoder().decode(new TextEncoder().encode('ä€😀')), atob(btoa('x')), typeof performance.now(), 'é'.normalize('NFD').length);\n", profile, who)
+        tap.eq(r["stdout"], "Map(1) { 1 => 1970-01-01T00:00:00.000Z } ä€😀 x number 2\n", f"{who}: {profile}: copies, encodings and clocks are there", r.story())
+
+
+def given(who):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        file = pathlib.Path(folder) / "own.mjs"
+        file.write_text("console.log(process.argv.slice(2), process.env.COLOUR, readline(), prompt('more?'), prompt());\nexport default 1;\n")
+        entered = pathlib.Path(folder) / "entered"
+        entered.write_text("one\r\ntwo")
+        for f in (file, entered):
+            os.chmod(f, 0o644)
+        r = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--env", "COLOUR=red", "--stdin", str(entered), str(file), "a", "b c"], who)
+        tap.eq(r["stdout"], "more? [ 'a', 'b c' ] red one two null\n", f"{who}: a file that ends in .mjs is a module, and has its words, variables and lines", r.story())
+        r = tapsys.cordon(programs, ["check", "--json", str(file)], who)
+        tap.ok(r["is_safe"], f"{who}: check judges a file that ends in .mjs", r.story())
+    for tag in ("js", "javascript"):
+        r = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--intake", "text", "-"], who, text=f"Here it is:\n```{tag}\nconsole.log(6 * 7)\n```\n")
+        tap.ok(r["stdout"] == "42\n" and (r["intake"] or {}).get("language") == "javascript", f"{who}: a block of {tag} in a model's answer runs as JavaScript", r.story())
+    for profile in PROFILES if ALL else PROFILES[:1]:
+        r = run("console.log(echo([1, null, { a: 'é' }], 2.5));\ntry { echo('x'.repeat(3000000)); } catch (e) { console.log(e.message); }\n", profile, who, "--tool", "echo")
+        tap.ok(re.search(r"args: \[ \[ 1, null, \[Object\] \], 2.5 \]", r["stdout"]) and "longer than a call may be" in r["stdout"], f"{who}: {profile}: a tool is called by its name, and answers", r.story())
+
+
+CLOSED = """
+const kinds = [function () {}, async function () {}, function* () {}, async function* () {}];
+const word = ['cons', 'tructor'].join('');
+for (const make of [...kinds.map((f) => f[word]), ...kinds.map((f) => Object.getPrototypeOf(f)[word]), globalThis[['ev', 'al'].join('')], globalThis[['Fun', 'ction'].join('')], Reflect.get(Object, word)]) {
+  try { make('return 1')(); console.log('REACHED'); } catch (e) { console.log(e.name); }
+  try { Reflect.construct(make, ['return 1'])(); console.log('REACHED'); } catch (e) { console.log(e.name); }
+}
+console.log((() => {}) instanceof Object.getPrototypeOf(() => {})[word], typeof WebAssembly);
+"""
+
+
+def held(who):
+    for profile in PROFILES if ALL else PROFILES[:1]:
+        r = run("for (;;) {}\n", profile, who, "--timeout", "1s")
+        tap.eq(r["status"], "timeout", f"{who}: {profile}: an endless loop is ended by its time", r.story())
+        r = run("setInterval(() => {}, 10);\n", profile, who, "--timeout", "1s")
+        tap.eq(r["status"], "timeout", f"{who}: {profile}: timers without end are ended by the time of the run", r.story())
+        r = run("const a = [];\nfor (;;) a.push(new Array(100000).fill(1));\n", profile, who, "--memory", "128m", "--timeout", "30s")
+        tap.eq(r["status"], "memory", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
+        r = run("for (;;) console.log('x'.repeat(10000));\n", profile, who, "--timeout", "30s")
+        tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
+    r = run("const a = [];\nfor (let i = 0; ; i++) a.push({ ['k' + i]: 1, ['j' + i]: 2 });\n", "standard", who, "--memory", "96m", "--timeout", "60s")
+    tap.ok(r["status"] in ("memory", "crashed") and r["usage"]["memory_mb"] < 160, f"{who}: shapes of objects without end are ended, and have not filled more than their limit", r.story())
+    for profile in ("strict", "standard"):
+        r = run(CLOSED, profile, who)
+        tap.ok(r["status"] == "ok" and "REACHED" not in r["stdout"] and set(r["stdout"].split()) <= {"SecurityError", "TypeError", "true", "undefined"}
+               and {"js.closed.Function", "js.closed.eval"} <= set(r.rules()), f"{who}: {profile}: names that are put together at run time lead to no constructor of functions, and it is told", r.story())
+
+
+# the pipeline's order: sanitise, empty, structure of text, patterns, syntax, run
+def order(who):
+    for text, kind, rule in (("", "ValidationError", None), ("```js\n\n```\n", "ValidationError", None), ("function a( { eval('x')", "SecurityError", "js.name.eval"),
+                             ("function a( {", "ValidationError", "syntax")):
+        r = tapsys.cordon(programs, ["run", "--json", "--lang", "javascript", "--intake", "text", "-"], who, text=text)
+        tap.ok(r["status"] == "blocked" and (r["error"] or {}).get("type") == kind and (rule is None or rule in r.rules()), f"{who}: {text[:20]!r} ends as {kind}", r.story())
+    for code in ("eval('1')", "new Function('return 1')", "({}).__proto__", "document.write('<b>')", "x = \\u0065val", "setTimeout('1', 1)", "require('fs')", "import 'node:fs'"):
+        for profile in ("strict", "standard"):
+            r = run(code + "\n", profile, who)
+            tap.ok(r["status"] == "blocked" and (r["error"] or {}).get("type") == "SecurityError" and all(v["hint"] for v in r["violations"]),
+                   f"{who}: {profile}: {code} is a SecurityError with a hint", r.story())
+
+
+def beside_node(who):
+    """The console writes what Node's writes."""
+    node = shutil.which("node")
+    if not node:
+        tap.skip(f"{who}: the console writes what Node's writes", "there is no node")
+        return
+    for file in sorted((ROOT / "tests/cases/javascript/beside-node").glob("*.js")):
+        wanted = subprocess.run([node, file], capture_output=True, text=True, env={"PATH": "/usr/bin"}).stdout
+        r = run(file.read_text(), "standard", who)
+        tap.eq(r["stdout"], wanted, f"{who}: {file.name} prints what it prints under Node", r["stderr"])
+
+
+def collected(who):
+    rows = {kind: [json.loads(line) for line in (SHARED / kind / "javascript.jsonl").read_text().split("\n") if line] for kind in ("attacks", "benign")}
+    honest, attacks = (rows["benign"], rows["attacks"]) if ALL else (rows["benign"][::40], rows["attacks"][::7])
+    for profile in ("standard", "strict"):
+        wrong = [(row["id"], r.story()) for row, r in tapsys.side_by_side(lambda row: run(row["code"], profile, who), honest) if r["status"] != "ok"]
+        tap.eq(wrong, [], f"{who}: {profile}: each of {len(honest)} honest programs runs right")
+    canaries = tapsys.Canaries(programs, who)
+    for profile in PROFILES if ALL else PROFILES[1:2]:
+        wrong = [(row["id"], r.story()) for row, r in tapsys.side_by_side(lambda row: run(row["code"], profile, who, "--timeout", "10s", env=canaries.environment()), attacks)
+                 if r["status"] not in ("ok", "error", "blocked", "timeout") or canaries.word in r.out + r.err]
+        tap.eq(wrong, [], f"{who}: {profile}: each of {len(attacks)} attacks is refused or contained")
+    tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
+    canaries.close()
+
+
+def document():
+    rules, page = (ROOT / "src/worker/javascript/judge/rules.js").read_text(), (ROOT / "docs/javascript.md").read_text()
+    ids = re.findall(r"^  '((?:js|ts)\.[\w.-]+)':", rules, re.M)
+    tap.eq(re.findall(r"^\| `((?:js|ts)\.[\w.-]+)` \|", page, re.M), ids, "docs/javascript.md has each rule of the table, in its order")
+
+
+tapsys.under_plant(BUILD)
+tapsys.enter_empty_network()
+programs = tapsys.Programs(BUILD)
+tap = tapsys.Tap()
+document()
+for who in tapsys.users()[-1:]:
+    works(who)
+    given(who)
+    held(who)
+    order(who)
+    beside_node(who)
+    if (SHARED / "benign/javascript.jsonl").exists():
+        collected(who)
+tap.done()
