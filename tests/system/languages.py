@@ -3,8 +3,9 @@
 
 A row has programs in its language; what each of them does is said where it is used (mechanisms.py). A new language is a new row."""
 import collections
+import shutil
 
-Language = collections.namedtuple("Language", "name worker lost attempts answers ends session typed crowds forges reaches stays outside")
+Language = collections.namedtuple("Language", "name worker lost attempts answers ends session typed crowds forges reaches stays outside armed", defaults=(None,))
 
 # attempts: what a program tries in `open` past any judge, and is refused by the kernel's layers. It prints `done` at its end.
 # answers: (profile, program) that computes, prints and is refused nothing, or is refused by its own layers.
@@ -16,6 +17,7 @@ Language = collections.namedtuple("Language", "name worker lost attempts answers
 # forges: in `open`, writes each message of %r, hex words, to the channel, and then prints `went on`.
 # reaches: in a worker without judge and guards (lost: the program), under the table of computation: prints REACHED and what, for whatever it gets.
 # outside: in `open`, the same for what lies outside of the jail: {secret} is a file, {port} listens, {pid} is a process.
+# armed: JavaScript has no system calls to try: the worker that is put in place of its own where programs are to make some (arm).
 # stays: a call of a session in `open` that says on the channel that it is done, and answers for the judge of the calls that follow. %(done)s and so on are hex.
 PYTHON = Language(
     "python", "cordon-python", "unguarded",
@@ -178,9 +180,81 @@ reach('a process') { Process.kill(0, {pid}) }
 puts 'done'
 """)
 
-ALL = (PYTHON, RUBY)
+JAVASCRIPT = Language(
+    "javascript", "cordon-javascript", "unguarded-javascript", armed="armed-javascript",
+    attempts="""
+syscall('clone', 17, 0, 0, 0, 0);
+syscall('socket', 2, 1, 0);
+syscall('kill', syscall('getppid'), 9);
+syscall('execve', '/bin/true', 0, 0);
+syscall('chroot', '/tmp');
+syscall('mknodat', -100, '/tmp/x', 0o20666, 259);
+console.log('done');
+""",
+    answers=(("strict", "console.log([0, 1, 2].reduce((a, b) => a + b));\n[1, 2]\n"), ("strict", "console.log(readline());\n"), ("strict", "FINAL(6 * 7);\n"), ("strict", "console.log(Math.PI, 'ä', new Intl.NumberFormat('de').format(1.5));\n"),
+             ("strict", "setTimeout(() => console.log('later'), 5);\nawait null;\nconsole.log(new Date(0).toLocaleDateString('en-US', { timeZone: 'UTC' }));\n"), ("strict", "let s = 0;\nfor (let i = 0; i < 3e5; i++) s += { i, j: [i] }.j[0];\ns\n"),
+             ("strict", "const f = (n) => [n][['cons', 'tructor'].join('')];\ntry { (() => 0)[['cons', 'tructor'].join('')]('return 1')(); } catch (e) { console.log(e.name, e.message); }\n"),
+             ("standard", "console.log(structuredClone(new Map([[1, 2]])), typeof Math.random(), crypto.randomUUID().length);\n"), ("open", "console.log(eval('1 + 1'), new Function('return 3')());\n"),
+             ("strict", "eval('1')\n"), ("strict", "x = (\n"), ("standard", "import './missing.js';\n")),
+    ends=(("strict", "null.x\n"), ("strict", "const f = (n) => f(n + 1) + 1;\nf(0);\n"), ("strict", "Promise.reject(new TypeError('late'));\n"), ("standard", "process.exitCode = 3;\n"), ("open", "setTimeout(() => process.exit(4), 1);\n"),
+          ("standard", "await new Promise(() => {});\n"), ("strict", "throw { not: 'an error' };\n")),
+    session=dict(binds="let x = 6;\nconst count = () => ++x;\nclass Kept {}\n", counts="count()\n", reads="console.log(readline());\n", refused="x = (\n", runs="console.log('on');\nfor (;;);\n",
+                 sleeps="try {\n  console.log('on');\n  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60000);\n} catch (e) {\n  console.log('caught');\n}\n", ends="FINAL(x)\n",
+                 asks="console.log(JSON.stringify(echo(5).args));\n", variable="x\n", interrupt="Interrupt"),
+    typed=("let x = 6\nfunction f(n) {\n  return n * 7\n}\nf(x)\n_ + 1\nconsole.log(`a\nb`)\n", "42\n43\na\nb\n"),
+    crowds="""
+for (let i = 0; i < 1200; i++) syscall('mount', 'none', '/tmp/' + i, 'tmpfs', 0, 0);
+for (const name of ['bpf', 'ptrace', 'io_uring_setup', 'kexec_load']) syscall(name, 0, 0, 0, 0);
+console.log('done');
+""",
+    forges="""
+for (const message of %r.split(' ')) {
+  const bytes = Uint8Array.from(message.match(/../g), (h) => parseInt(h, 16));
+  syscall('write', 3, bytes, bytes.length);
+}
+console.log('went on');
+""",
+    reaches="""
+const room = new Uint8Array(256);
+for (const [what, ...words] of [['a file', 'openat', -100, '/etc/passwd', 0, 0], ['a new file', 'openat', -100, '/tmp/x', 65, 0o600], ['a folder', 'getdents64', 0, room, 256], ['a process', 'clone', 17, 0, 0, 0, 0],
+  ['another program', 'execve', '/bin/true', 0, 0], ['a signal', 'kill', syscall('getppid'), 0], ['a pipe', 'pipe2', room, 0], ['a socket', 'socket', 1, 1, 0], ['code', 'mmap', 0, 4096, 7, 34, -1, 0]])
+  if (syscall(...words) >= 0) console.log('REACHED', what);
+console.log('done');
+""",
+    stays="""
+const say = (hex) => {
+  const bytes = Uint8Array.from(hex.match(/../g), (h) => parseInt(h, 16));
+  syscall('write', 3, bytes, bytes.length);
+};
+say('82%(done)s00');
+const frame = new Uint8Array(1 << 18);
+while (syscall('read', 3, frame, frame.length) > 0) {
+  const hex = [...frame.slice(1, 9)].map((b) => b.toString(16).padStart(2, '0')).join('');
+  if (hex.startsWith('%(job)s')) say('83%(report)s0100');
+  if (hex.startsWith('%(go)s')) say('82%(done)s00');
+}
+""",
+    outside="""
+const s = syscall('socket', 2, 1, 0), at = new Uint8Array([2, 0, {port} >> 8, {port} & 255, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+if (syscall('openat', -100, '{secret}', 0, 0) >= 0) console.log('REACHED', 'a file');
+if (syscall('openat', -100, '{secret}', 1025, 0) >= 0) console.log('REACHED', 'a file to write');
+if (s >= 0 && syscall('connect', s, at, 16) >= 0) console.log('REACHED', 'a port');
+if (syscall('kill', {pid}, 0) >= 0) console.log('REACHED', 'a process');
+console.log('done');
+""")
+
+ALL = (PYTHON, RUBY, JAVASCRIPT)
 MATTER = {"seccomp.bpf", "seccomp.ptrace", "seccomp.io_uring_setup", "seccomp.kexec_load"}
 
 
 def built(programs):
     return [language for language in ALL if (programs.bin / language.worker).exists()]
+
+
+def arm(programs):
+    """From now on a program in each of the languages that are built can make system calls."""
+    for language in built(programs):
+        if language.armed:
+            ours = programs.bin / language.worker
+            ours.unlink()
+            shutil.copy2(programs.probes / language.armed, ours)

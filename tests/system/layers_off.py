@@ -57,6 +57,7 @@ tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
+languages.arm(programs)
 attacks = [p for p in tapsys.probe_table(programs) if not p.benign and not p.payload]
 # what is declared to end in a signal of its own attacks nobody
 attacks = [p for p in attacks if not p.ends.startswith("crashed")]

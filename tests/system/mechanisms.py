@@ -167,6 +167,7 @@ def differently_compiled(u):
 tapsys.under_plant(BUILD)
 tapsys.enter_empty_network()
 programs = tapsys.Programs(BUILD)
+languages.arm(programs)
 given = programs.dir / "mechanisms-input"
 given.write_text("a line\n")
 given.chmod(0o644)
@@ -177,6 +178,7 @@ for who in tapsys.users()[-1:]:
     u = pooltest.User(tap, programs, who)
     atexit.register(tapsys.cordon, programs, ["pool", "stop", "--force"], who)
     for language in languages.built(programs):
+        u("pool", "stop", "--force")  # a holder has places for two languages in every profile
         same_warm(u, language)
         session(u, language)
         crowd(u, language)

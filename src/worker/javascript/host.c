@@ -164,6 +164,8 @@ struct line {
 
 static bool keep(struct line *line, const char *from, size_t len)
 {
+    if (len == 0)
+        return true;
     if (line->len + len > LIMIT_OUTPUT)
         return false;
     if (line->len + len > line->room) {

@@ -400,8 +400,8 @@ int js_judge(const struct policy_profile *profile, const struct js_source *sourc
         check_report_end(report);
     if (r == 0 && j.bad)
         r = j.bad;
-    if (r == 0 && check_report_safe(report) && (!ret->script || ret->script_len == 0))
-        r = ret->script && source->len == 0 ? 0 : ERR_STATE;
+    if (r == 0 && check_report_safe(report) && !ret->script)
+        r = err_set(err, ERR_STATE, "a clean report on nothing");
     if (r < 0) {
         js_judged_done(ret);
         if (!err->code)

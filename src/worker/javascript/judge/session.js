@@ -4,7 +4,7 @@
 // In a session `let`, `const` and `class` of the top become variables of the global object, as in the consoles of browsers: the next
 // block sees them and may declare them again. An assignment to a constant of the same block throws, as it would have.
 // With `await` outside of functions the program becomes the body of an async function; its declarations stay outside of it.
-import { CHILDREN, bound, identifier, literal, assign, sequence, statement, undefinedValue, variable, arrow, call, block, returned, object, property, become, member } from './nodes.js';
+import { CHILDREN, walk, bound, identifier, literal, assign, sequence, statement, undefinedValue, variable, arrow, call, block, returned, object, property, become, member } from './nodes.js';
 
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression', 'MethodDefinition', 'PropertyDefinition', 'StaticBlock']);
 
