@@ -6,6 +6,7 @@
 #include "base/fit.h"
 #include "base/jsonw.h"
 #include "base/languages.h"
+#include "base/naming.h"
 #include "base/near.h"
 #include "base/tap.h"
 #include "base/units.h"
@@ -52,6 +53,64 @@ static void buffers(void)
     tap_eq_int(buf_printf(&b, "%s", "longer than ten bytes"), ERR_LIMIT,
                "buf_printf obeys the ceiling of its buffer");
     buf_done(&b);
+}
+
+static void names_of_files(void)
+{
+    static const struct naming_rule rules[] = {
+        {"/tools/*", "^[A-Z][A-Za-z0-9]+[.][a-z]+$", "CamelCase", true},
+        {"/data/*.csv", "^[a-z_]+[.]csv$", "small letters", false}};
+    static const struct {
+        const char *path, *text, *broken;
+    } cases[] = {
+        {"/tools/WordCount.py", "import re\ndef WordCount(text):\n    return 1\n", NULL},
+        {"/tools/WordCount.py", "class WordCount:\n    pass\n", NULL},
+        {"/tools/WordCount.py", "async def WordCount(): pass", NULL},
+        {"/tools/WordCount.py", "WordCount = 1", NULL},
+        {"/tools/WordCount.py", "def WordCounter(): pass", "CamelCase"},
+        {"/tools/WordCount.py", "# def WordCount(): pass", "CamelCase"},
+        {"/tools/WordCount.py", "    def WordCount(): pass", "CamelCase"},
+        {"/tools/WordCount.py", "", "CamelCase"},
+        {"/tools/word_count.py", "def word_count(): pass", "CamelCase"},
+        {"/tools/WordCount", "def WordCount(): pass", "CamelCase"},
+        {"/tools/WordCount.js", "export function WordCount() {}", NULL},
+        {"/tools/WordCount.js", "export default class WordCount {}", NULL},
+        {"/tools/WordCount.mjs", "const a = 1;\nexport {\n  a,\n  WordCount,\n};\n", NULL},
+        {"/tools/WordCount.js", "module.exports = { WordCount }", NULL},
+        {"/tools/WordCount.js", "exports.WordCount = f", NULL},
+        {"/tools/WordCount.ts", "export const WordCount: F = f", NULL},
+        {"/tools/WordCount.js", "function WordCount() {}", "CamelCase"},
+        {"/tools/WordCount.js", "export function WordCounts() {}", "CamelCase"},
+        {"/tools/WordCount.js", "exported(WordCount)", "CamelCase"},
+        {"/tools/WordCount.rb", "class WordCount\nend", NULL},
+        {"/tools/WordCount.rb", "module Other\nend", "CamelCase"},
+        {"/tools/WordCount.txt", "anything", NULL},
+        {"/tools/deep/word_count.py", "", NULL},
+        {"/other/word_count.py", "", NULL},
+        {"/data/BIG.csv", "", "small letters"},
+        {"/data/a_b.csv", "", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct naming_rule *r =
+            naming_broken(rules, 2, cases[i].path, cases[i].text, strlen(cases[i].text));
+        tap_eq_str(r ? r->message : "none", cases[i].broken ? cases[i].broken : "none",
+                   "the rule for names that %s breaks with the text '%s'", cases[i].path,
+                   cases[i].text);
+    }
+    tap_ok(naming_pattern_problem("^[A-Z]") == NULL && naming_pattern_problem("[") != NULL,
+           "a pattern that is none is told with a reason");
+    struct buf packed;
+    struct naming_rule back[NAMING_MAX];
+    size_t count = 0;
+    buf_init(&packed, NAMING_BYTES);
+    tap_ok(naming_pack(rules, 2, &packed) == 0 &&
+               naming_unpack(packed.data, packed.len, back, &count) == 0 && count == 2 &&
+               strcmp(back[1].pattern, rules[1].pattern) == 0 && back[0].exports &&
+               !back[1].exports,
+           "rules for names are the same after they were packed");
+    tap_eq_int(naming_unpack(packed.data, packed.len - 1, back, &count), ERR_FORMAT,
+               "packed rules that are cut are refused");
+    buf_done(&packed);
 }
 
 static void arenas(void)
@@ -279,6 +338,7 @@ int main(void)
     errors();
     buffers();
     arenas();
+    names_of_files();
     units();
     sizes();
     utf8();

@@ -259,7 +259,9 @@ static enum tools_end check(struct calling *c, struct err *err)
     const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
                                            [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
                                            [TOOLS_LAYERED] = layered,
-                                           [TOOLS_MADE] = c->made != NULL};
+                                           [TOOLS_MADE] = c->made != NULL,
+                                           [TOOLS_NAMING_WARNS] =
+                                               p->verification == POLICY_VERIFY_WARN};
     const struct gate_tool *of = gate_tool_find(&broker->context.gate_config, c->tool);
     const bool writes = of && of->category == GATE_CATEGORY_WRITE;
     tools_process_give_index(is_search(c) ? index_of_run() : -1);
@@ -272,8 +274,17 @@ static enum tools_end check(struct calling *c, struct err *err)
                             writes ? TOOLS_WRITES : TOOLS_READS, err) < 0)
         return TOOLS_FAILED;
     const char *schema = c->host ? c->host->schema : c->row ? c->row->schema : NULL;
-    return tools_process_check(&c->process, c->tool, schema, c->args, c->len, limits, &c->answer,
-                               err);
+    struct buf naming;
+    buf_init(&naming, NAMING_BYTES);
+    if (writes && naming_pack(p->naming, p->nnaming, &naming) < 0) {
+        buf_done(&naming);
+        err_set(err, ERR_MEMORY, "no memory for the rules of names");
+        return TOOLS_FAILED;
+    }
+    const enum tools_end end = tools_process_check(&c->process, c->tool, schema, c->args, c->len,
+                                                   limits, &naming, &c->answer, err);
+    buf_done(&naming);
+    return end;
 }
 
 static struct flow_caller caller_of(const struct calling *c, const struct gate_plan *plan)

@@ -17,6 +17,22 @@
 static const char not_saved[] =
     "the method was not saved: a layer refused something that it tried (violations)";
 
+static const char not_named[] =
+    "the method was not saved: its file breaks a rule of the policy for names (naming)";
+
+/* What the policy says of a file of this name and text; NULL: nothing. */
+static const char *naming_message(const struct flow *f)
+{
+    const struct policy *p = f->req->context->policy;
+    char path[512];
+    const int n = snprintf(path, sizeof path, "/%s", f->req->save);
+    if (!p || n < 0 || (size_t)n >= sizeof path)
+        return NULL;
+    const struct naming_rule *broken =
+        naming_broken(p->naming, p->nnaming, path, f->source, f->source_len);
+    return broken ? broken->message : NULL;
+}
+
 static int save(const struct flow *f, int root, struct err *err)
 {
     char dest[512];
@@ -38,6 +54,14 @@ void flow_save(struct flow *f, int root)
     if (result->violations_total || result->violation_count) {
         if (result->note_count < FLOW_NOTES_MAX)
             result->notes[result->note_count++] = not_saved;
+        return;
+    }
+    const char *broken = naming_message(f);
+    if (broken && result->note_count < FLOW_NOTES_MAX)
+        result->notes[result->note_count++] = broken;
+    if (broken && f->req->context->policy->verification == POLICY_VERIFY_STRICT) {
+        if (result->note_count < FLOW_NOTES_MAX)
+            result->notes[result->note_count++] = not_named;
         return;
     }
     jail_run_own_files(f->run, true);

@@ -73,6 +73,7 @@ for kind, path, field, least, most, allowed, doc in keys():
         raise SystemExit(f"{default}: {path}: {at!r} is no {kind}")
     lines.append(f"    .{field} = {value},\n")
 
+naming = policy.pop("naming")
 roles = policy.pop("roles")
 tools = policy.pop("tools")
 if policy["arena"].pop("judges") != []:
@@ -85,12 +86,17 @@ role_rows = "".join(f"    {{.name = {c_string(name)}, .tools = {words(role['tool
 tool_rows = "".join(f"    {{.name = {c_string(name)}, .risk = (enum policy_risk){RISKS.index(tool['risk'])}}},\n"
                     for name, tool in tools.items())
 
+naming_rows = "".join(f"    {{.path = {c_string(r['path'])}, .pattern = {c_string(r['pattern'])}, .message = {c_string(r['message'])}, "
+                      f".exports = {r['exports']}}},\n" for r in naming)
+
 with open(out, "w", encoding="ascii") as f:
     f.write("/* Made by src/policy/builtin.py of policies/default.yaml and keys.inc: edit those. */\n"
             "#include \"policy/policy.h\"\n\n"
             f"static const struct policy_role roles[] = {{\n{role_rows}}};\n\n"
             f"static const struct policy_tool tools[] = {{\n{tool_rows}}};\n\n"
+            f"static const struct naming_rule naming[] = {{\n{naming_rows}}};\n\n"
             "static const char *const files[] = {\"built-in\"};\n\n"
             f"const struct policy policy_builtin = {{\n{''.join(lines)}"
             f"    .roles = roles,\n    .nroles = {len(roles)},\n    .tools = tools,\n    .ntools = {len(tools)},\n"
+            f"    .naming = naming,\n    .nnaming = {len(naming)},\n"
             "    .files = files,\n    .nfiles = 1,\n};\n")

@@ -263,6 +263,8 @@ static void load_section(struct policy_loader *l, const struct policy_node *map,
             policy_load_roles(l, n);
         else if (strcmp(path, "tools") == 0 && may_name(l, n, path))
             policy_load_tools(l, n);
+        else if (strcmp(path, "naming") == 0 && may_name(l, n, path))
+            policy_load_naming(l, n);
         else if (strcmp(path, "arena.judges") == 0 && may_name(l, n, path))
             policy_load_judges(l, n);
         else if (!*name && keys_below(strncat(path, ".", 2), words, 1))

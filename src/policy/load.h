@@ -71,6 +71,7 @@ const char *policy_load_keep(struct policy_loader *l,
 void policy_load_roles(struct policy_loader *l, const struct policy_node *map);
 void policy_load_tools(struct policy_loader *l, const struct policy_node *map);
 void policy_load_judges(struct policy_loader *l, const struct policy_node *list);
+void policy_load_naming(struct policy_loader *l, const struct policy_node *list);
 void policy_load_profiles(struct policy_loader *l, const struct policy_node *map);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles and judges: things that have a name of the operator's choice. Roles are laid over those
- * of the same name, the list of judges is replaced whole, because a judge too many is a vote too many. */
+/* Roles and judges: things that have a name of the operator's choice, and the rules for names of files. Roles are laid over those
+ * of the same name. The list of judges is replaced whole, because a judge too many is a vote too many, and so is that of rules. */
 #include "base/units.h"
 #include "policy/load.h"
 
@@ -154,4 +154,65 @@ void policy_load_judges(struct policy_loader *l, const struct policy_node *list)
     l->box->p.arena.judges = judges;
     l->box->p.arena.njudges = good;
     l->box->p.judges_origin = policy_load_origin(l, list->key);
+}
+
+/* ---- names of files ---- */
+
+static bool load_rule(struct policy_loader *l, const struct policy_node *n, struct naming_rule *r)
+{
+    static const char *const keys[] = {"path", "pattern", "message", "exports", NULL};
+    if (n->kind != POLICY_MAP || !n->first) {
+        policy_load_problem(l, n, "a rule is a mapping: {path: ..., pattern: ..., message: ...}");
+        return false;
+    }
+    if (!policy_load_map(l, n, "a rule of naming", keys))
+        return false;
+    const struct policy_node *exports = policy_load_get(n, "exports");
+    const char *word = exports ? policy_load_text(l, exports, "exports", 8) : "false";
+    *r = (struct naming_rule){.path = text_of(l, n, "path"),
+                              .pattern = text_of(l, n, "pattern"),
+                              .message = text_of(l, n, "message"),
+                              .exports = word && strcmp(word, "true") == 0};
+    if (r->path[0] != '/') {
+        policy_load_problem(l, n, "naming: a path begins with / at the root of the workspace");
+        return false;
+    }
+    if (!*r->pattern || !*r->message) {
+        policy_load_problem(l, n, "naming: a rule for %.60s needs a pattern and a message",
+                            r->path);
+        return false;
+    }
+    if (!word || (strcmp(word, "true") != 0 && strcmp(word, "false") != 0)) {
+        policy_load_problem(l, exports ? exports : n, "naming: exports is true or false");
+        return false;
+    }
+    const char *why = naming_pattern_problem(r->pattern);
+    if (why)
+        policy_load_problem(l, policy_load_get(n, "pattern"), "naming: '%.60s' is no pattern: %s",
+                            r->pattern, why);
+    return !why;
+}
+
+void policy_load_naming(struct policy_loader *l, const struct policy_node *list)
+{
+    size_t count = 0, good = 0;
+    if (list->kind != POLICY_LIST) {
+        policy_load_problem(l, list,
+                            "naming: a list is wanted: [{path: ..., pattern: ..., message: ...}]");
+        return;
+    }
+    for (const struct policy_node *n = list->first; n; n = n->next)
+        count++;
+    if (count > NAMING_MAX) {
+        policy_load_problem(l, list, "naming: %zu rules; at most %d", count, NAMING_MAX);
+        return;
+    }
+    struct naming_rule *rules = policy_load_alloc(l, (count + 1) * sizeof *rules);
+    for (const struct policy_node *n = list->first; rules && n; n = n->next)
+        good += load_rule(l, n, &rules[good]);
+    if (!rules || good != count)
+        return;
+    l->box->p.naming = rules;
+    l->box->p.nnaming = good;
+    l->box->p.naming_origin = policy_load_origin(l, list->key);
 }

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/naming.h"
 #include "policy/profile.h"
 
 #include <stdbool.h>
@@ -42,6 +43,7 @@ enum policy_approvers { POLICY_OTHER_SESSION, POLICY_OTHER_USER };
 enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NONE };
 enum policy_commit { POLICY_COMMIT_NEVER, POLICY_COMMIT_OK, POLICY_COMMIT_ENDED };
 enum policy_answer { POLICY_ANSWER_TEXT, POLICY_ANSWER_JSON };
+enum policy_verification { POLICY_VERIFY_STRICT, POLICY_VERIFY_WARN };
 enum policy_sync { POLICY_SYNC_OFF, POLICY_SYNC_BEGIN, POLICY_SYNC_ON };
 
 /* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
@@ -85,7 +87,10 @@ struct policy_profile_origin {
 
 struct policy {
     uint64_t version;
-    struct policy_words final; /* keys and sections that later files can only tighten */
+    struct policy_words final;             /* keys and sections that later files can only tighten */
+    enum policy_verification verification; /* of what programs save: what a rule of `naming` does */
+    const struct naming_rule *naming;
+    size_t nnaming;
     struct {
         const char *folder; /* empty: by the environment */
     } state;
@@ -186,6 +191,7 @@ struct policy {
     size_t nfiles;
     const struct policy_origin *origins; /* one a row of keys.inc; NULL: all built-in */
     struct policy_origin judges_origin;
+    struct policy_origin naming_origin;
     const struct policy_profile_origin *profile_origins; /* one a profile; NULL: all built-in */
 };
 

@@ -67,7 +67,7 @@ for macro, what in (("POLICY_RULE_KINDS", "kind of rule"), ("POLICY_CONSTRUCTS",
     body = re.search(r"#define %s\(X\)(.*?)\n\n" % macro, header, re.S).group(1)
     for word in re.findall(r'X\(\w+,\s*(?:\\\n\s*)?"([^"]+)"', body):
         case(f"`{word}`" in page, f"docs/policy.md has the {what} {word}")
-for word in ("roles", "tools", "profiles"):
+for word in ("roles", "tools", "naming", "profiles"):
     case(f"### {word}\n" in page, f"docs/policy.md has a section on {word}")
 if write:
     open(doc, "w", encoding="utf-8").write(page)

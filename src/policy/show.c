@@ -336,6 +336,52 @@ static void show_judges(struct show *s)
         jsonw_close(&s->json, ']');
 }
 
+static void show_naming(struct show *s)
+{
+    const size_t count = s->p->nnaming;
+    size_t line = s->out->len;
+    s->found = true;
+    if (s->yaml) {
+        indent(s);
+        note(s, buf_str(s->out, count ? "naming:" : "naming: []"));
+        comment(s, line, s->p->naming_origin);
+        s->depth++;
+    } else {
+        jsonw_open(&s->json, "naming", '[');
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct naming_rule *r = &s->p->naming[i];
+        const char *const names[] = {"path", "pattern", "message"}, *const texts[] = {r->path,
+                                                                                      r->pattern,
+                                                                                      r->message};
+        const char *between = "- {";
+        line = s->out->len;
+        if (s->yaml)
+            indent(s);
+        else
+            jsonw_open(&s->json, NULL, '{');
+        for (size_t k = 0; k < 3; k++, between = ", ") {
+            if (s->yaml) {
+                note(s, buf_printf(s->out, "%s%s: ", between, names[k]));
+                note(s, policy_scalar_write(texts[k], s->out));
+            } else {
+                jsonw_string(&s->json, names[k], texts[k]);
+            }
+        }
+        if (s->yaml) {
+            note(s, buf_printf(s->out, ", exports: %s}", r->exports ? "true" : "false"));
+            comment(s, line, s->p->naming_origin);
+        } else {
+            jsonw_bool(&s->json, "exports", r->exports);
+            jsonw_close(&s->json, '}');
+        }
+    }
+    if (s->yaml)
+        s->depth--;
+    else
+        jsonw_close(&s->json, ']');
+}
+
 static void show_rules(struct show *s, const struct policy_profile *profile,
                        const struct policy_origin *origins)
 {
@@ -446,6 +492,8 @@ static int show(struct show *s)
         show_roles(s);
     if (wanted(s, "tools"))
         show_tools(s);
+    if (wanted(s, "naming") && whole(s, "naming"))
+        show_naming(s);
     if (wanted(s, "profiles"))
         show_profiles(s);
     if (!s->yaml)

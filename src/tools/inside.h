@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
+#include "base/naming.h"
 #include "tools/process.h"
 #include "tools/tools.h"
 
@@ -25,6 +26,8 @@ struct tools_call {
     json_t *args; /* an object that the schema has passed */
     int files;    /* the root of the guest's file system; -1: the run has none */
     uint64_t limits[TOOLS_LIMITS];
+    const struct naming_rule *naming; /* for files that are written */
+    size_t nnaming;
     int base;                     /* an index that is only read; -1: none */
     struct tools_indexed indexed; /* what whoever brought it up to date says of it */
     char reason[208];             /* or why nobody did; empty: somebody did */

@@ -211,8 +211,8 @@ static enum tools_end next(struct tools_process *p, enum wire_type wanted, struc
 
 enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
                                    const void *args, size_t len,
-                                   const uint64_t limits[TOOLS_LIMITS], struct buf *text,
-                                   struct err *err)
+                                   const uint64_t limits[TOOLS_LIMITS], const struct buf *naming,
+                                   struct buf *text, struct err *err)
 {
     struct wire_writer m;
     struct buf b;
@@ -222,6 +222,7 @@ enum tools_end tools_process_check(struct tools_process *p, const char *tool, co
     wire_put_text(&m, schema ? schema : "");
     wire_put_bytes(&m, args, len);
     wire_put_uints(&m, limits, TOOLS_LIMITS);
+    wire_put_bytes(&m, naming && naming->len ? naming->data : "", naming ? naming->len : 0);
     const int r = send_frame(p, &m, err);
     buf_done(&b);
     return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_CHECKED, text, err);

@@ -62,17 +62,48 @@ static json_t *written(const struct tools_place *p, size_t bytes)
     return json_pack("{s:s, s:I}", "source", p->shown, "bytes", (json_int_t)bytes);
 }
 
+/* Whether the policy's rules let a file of this name and text be saved. RET: what an answer warns of, or NULL. */
+static enum tools_end keeps_rules(struct tools_call *c, const struct tools_place *p,
+                                  const char *text, size_t len, const char **ret)
+{
+    static const char root[] = "/workspace";
+    *ret = NULL;
+    if (strncmp(p->shown, root, sizeof root - 1) != 0)
+        return TOOLS_OK;
+    const struct naming_rule *broken =
+        naming_broken(c->naming, c->nnaming, p->shown + sizeof root - 1, text, len);
+    if (!broken)
+        return TOOLS_OK;
+    if (!c->limits[TOOLS_NAMING_WARNS])
+        return tools_refuse(c, "%.200s: %.180s", p->shown, broken->message);
+    *ret = broken->message;
+    return TOOLS_OK;
+}
+
+static enum tools_end say_written(struct tools_call *c, const struct tools_place *p, size_t bytes,
+                                  const char *warning)
+{
+    c->answer = written(p, bytes);
+    return !c->answer ||
+                   (warning && json_object_set_new(c->answer, "warning", json_string(warning)) < 0)
+               ? tools_fail(c, "no memory")
+               : TOOLS_OK;
+}
+
 enum tools_end tools_write(struct tools_call *c, const char *path, const char *text, size_t len)
 {
     struct tools_place p;
     mode_t mode = 0;
+    const char *warning = NULL;
     enum tools_end end = tools_place_open(c, path, true, &p);
     if (end == TOOLS_OK)
         end = look(c, &p, &mode);
     if (end == TOOLS_OK)
+        end = keeps_rules(c, &p, text, len, &warning);
+    if (end == TOOLS_OK)
         end = replace(c, &p, text, len, mode);
     if (end == TOOLS_OK)
-        c->answer = written(&p, len);
+        end = say_written(c, &p, len, warning);
     tools_place_close(&p);
     return end;
 }
@@ -126,10 +157,13 @@ enum tools_end tools_do_edit(struct tools_call *c)
         end = tools_read(c, fd, 0, FILE_MAX, &now);
     if (end == TOOLS_OK)
         end = edited(c, &p, &now, &then);
+    const char *warning = NULL;
+    if (end == TOOLS_OK)
+        end = keeps_rules(c, &p, then.data ? then.data : "", then.len, &warning);
     if (end == TOOLS_OK)
         end = replace(c, &p, then.data ? then.data : "", then.len, st.st_mode);
     if (end == TOOLS_OK)
-        c->answer = written(&p, then.len);
+        end = say_written(c, &p, then.len, warning);
     buf_done(&now);
     buf_done(&then);
     tools_place_close(&p);

@@ -91,7 +91,8 @@
     X(TOOL_WAITS, "u",                                                                             \
       "broker -> supervisor: 1: somebody is asked, so the guest stands still; 0: it goes on")      \
     X(TOOL_ANSWER, "uub", "broker -> supervisor: call number, 1 ok or 0 failed, JSON")             \
-    X(TOOL_CHECK, "ttbU", "broker -> cordon-tool: tool, its schema or nothing, arguments, limits") \
+    X(TOOL_CHECK, "ttbUb",                                                                         \
+      "broker -> cordon-tool: tool, its schema or nothing, arguments, limits, rules for names")    \
     X(TOOL_CHECKED, "btb",                                                                         \
       "cordon-tool -> broker: the arguments by their names, as JSON; of a tool that starts a "     \
       "program, a word about it and its source; of a search, its collection or nothing; files "    \

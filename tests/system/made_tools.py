@@ -147,7 +147,7 @@ def sessions(who):
     for name in ("one", "two"):
         s.run("session", "close", name)
     s.run("session", "new", "one", "--profile", "strict", "--policy", policy)
-    new = say("one", "WriteFile('tools/AddIt.py', 'x')\ntry:\n    AddIt(1, 2)\nexcept NameError:\n    print('gone')")
+    new = say("one", "WriteFile('tools/AddIt.py', 'AddIt = 1')\ntry:\n    AddIt(1, 2)\nexcept NameError:\n    print('gone')")
     tap.eq(new["stdout"], "gone\n", f"{who}: another session of the same name has none of them", new.story())
     s.run("session", "close", "one")
     s.run("pool", "stop", "--force")
@@ -210,7 +210,37 @@ def asked(who):
     s.close()
 
 
+NAMING = """
+t(WriteFile, "tools/word_count.py", "def word_count(): pass"); t(WriteFile, "tools/WordCount.py", "def other(): pass")
+t(WriteFile, "tools/WordCount.py", "def WordCount(): pass"); t(Edit, "tools/WordCount.py", "WordCount", "Other"); t(ReadFile, "tools/WordCount.py")
+t(WriteFile, "word_count.py", "x"); t(WriteFile, "/tmp/tools/x.py", "x"); t(WriteFile, "./d/../tools/x.js", "x"); t(WriteFile, "tools/CountIt.mjs", "export const CountIt = 1")
+"""
+
+
+def naming(who):
+    s = State(who)
+    got, r = run(s, CALLS + NAMING)
+    told = "is called in CamelCase with its ending, and exports the same name"
+    tap.ok(len(got) == 9 and told in got[0] and told in got[1] and told in got[3] and got[4]["text"] == "def WordCount(): pass",
+           f"{who}: WriteFile and Edit save no file below /tools that breaks the rule for its name, and say how it is to be called", got, r.story())
+    tap.ok(len(got) == 9 and all("bytes" in got[i] and "warning" not in got[i] for i in (2, 5, 6, 8)) and (told in str(got[7]) or "'.." in str(got[7]) or "Path" in str(got[7])),
+           f"{who}: a file that keeps the rule is saved, and so is one that no rule is for", got)
+    got, r = run(s, CALLS + NAMING, "--worker", "execute", "--policy", s.policy("verification: warn\n"))
+    tap.ok(len(got) == 9 and all(told in got[i].get("warning", "") for i in (0, 1, 3)) and got[4]["text"] == "def Other(): pass" and "warning" not in got[2],
+           f"{who}: with `verification: warn` the file is saved, and the answer has the warning", got, r.story())
+    rule = "naming: [{path: '/data/*', pattern: '^[a-z]+$', message: 'plain words'}]\n"
+    got, r = run(s, CALLS + "t(WriteFile, 'tools/word_count.py', 'x'); t(WriteFile, 'data/A.csv', 'x'); t(WriteFile, 'data/table', 'x')\n", "--worker", "execute", "--policy", s.policy(rule))
+    tap.ok(len(got) == 3 and "bytes" in got[0] and got[1] == "/workspace/data/A.csv: plain words" and "bytes" in got[2],
+           f"{who}: a policy's own rules for names take the place of the built-in one", got, r.story())
+    for text, said in (("naming: [{path: tools, pattern: a, message: b}]\n", "begins with /"), ("naming: [{path: /a, pattern: '[', message: b}]\n", "is no pattern"),
+                       ("naming: [{path: /a, pattern: b}]\n", "needs a pattern and a message"), ("naming: {a: b}\n", "a list is wanted"),
+                       ("naming: [{path: /a, pattern: b, message: c, exports: maybe}]\n", "true or false"), ("verification: soft\n", "strict")):
+        r = s.run("policy", "check", s.policy(text))
+        tap.ok(r.code != 0 and said in r.out + r.err, f"{who}: policy check refuses {text.strip()}: {said}", r.story())
+    s.close()
+
+
 made(users()[0], "standard")  # where root starts it, its processes change their id
-for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, modules, asked):
+for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, modules, asked, naming):
     part(users()[-1])
 tap.done()

@@ -85,9 +85,17 @@ def saved(who):
         tap.ok(r["status"] == "ok" and "def twice" in (out / "lib.rb").read_text(), f"{who}: what the method itself left under that name is replaced", r.story())
         r = call("def twice(x)\n  Dir.mkdir('d')\n  File.symlink('/etc', 'd/lib')\n  x\nend\n", "twice", "[4]", who, "--out", str(out), "--save", "d/lib/a.rb", profile="open")
         tap.ok(r["status"] == "error" and (r["error"] or {}).get("type") == "WorkspaceError" and "--save" in r["reason"], f"{who}: a link that the method left is not followed", r.story())
+        told = "is called in CamelCase with its ending"
+        r = call(method, "twice", "[4]", who, "--out", str(out), "--save", "tools/twice.rb")
+        tap.ok(r["status"] == "ok" and not (out / "tools/twice.rb").exists() and told in r["notes"][0] and "not saved" in r["notes"][1],
+               f"{who}: a method is not saved as a file that breaks a rule of `naming`, and its message is told", r.story())
+        policy = pathlib.Path(folder) / "warn.yaml"
+        policy.write_text("verification: warn\n")
+        r = call(method, "twice", "[4]", who, "--out", str(out), "--save", "tools/twice.rb", "--policy", str(policy))
+        tap.ok((out / "tools/twice.rb").exists() and told in r["notes"][0], f"{who}: with `verification: warn` it is saved, and the message is told", r.story())
     name = f"methods-{who}"
     made = tapsys.cordon(programs, ["workspace", "create", name], who)
-    for step, path in (("an empty workspace", "tools/twice.rb"), ("a folder that is there", "tools/again.rb")):
+    for step, path in (("an empty workspace", "methods/twice.rb"), ("a folder that is there", "methods/again.rb")):
         r = call(method, "twice", "[4]", who, "--workspace", name, "--save", path)
         kept = r["snapshot"] or {}
         tap.ok(made.code == 0 and r["status"] == "ok" and kept.get("changed"), f"{who}: --workspace: {step}: an accepted method is committed", r.story())
@@ -97,7 +105,7 @@ def saved(who):
         r = tapsys.cordon(programs, ["workspace", "export", name, "--tar", str(archive)], who)
         with tarfile.open(archive) as tar:
             left = {m.name.removeprefix("./"): tar.extractfile(m).read().decode() for m in tar if m.isfile()}
-        tap.eq(left, {"tools/again.rb": method, "tools/twice.rb": method}, f"{who}: the workspace has both methods, as they were judged", r.story())
+        tap.eq(left, {"methods/again.rb": method, "methods/twice.rb": method}, f"{who}: the workspace has both methods, as they were judged", r.story())
     tapsys.cordon(programs, ["workspace", "delete", name], who)
 
 

@@ -167,7 +167,8 @@ static int carry_out(struct tools_call *c)
 /* 0: it was carried out, or refused, and either was said. */
 static int serve(int files)
 {
-    static char name[64], schema[16384];
+    static char name[64], schema[16384], naming[NAMING_BYTES];
+    static struct naming_rule rules[NAMING_MAX];
     struct tools_call c = {.name = name, .files = files, .base = -1};
     struct wire_reader r;
     size_t len, count = 0;
@@ -181,6 +182,14 @@ static int serve(int files)
     const void *given = wire_get_bytes(&r, &len);
     if (wire_get_uints(&r, c.limits, TOOLS_LIMITS) != TOOLS_LIMITS)
         return -1;
+    size_t packed = 0; /* the frame is gone when a file is written */
+    const void *from = wire_get_bytes(&r, &packed);
+    if (packed > sizeof naming)
+        return -1;
+    memcpy(naming, from ? from : "", packed);
+    if (naming_unpack(naming, packed, rules, &c.nnaming) < 0)
+        return -1;
+    c.naming = rules;
     if (c.limits[TOOLS_MADE])
         end = tools_made_check(&c, given, len);
     else if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal,
