@@ -10,33 +10,6 @@
 
 /* ---- responses ---- */
 
-static const char *phrase(int status)
-{
-    static const struct {
-        int status;
-        const char *text;
-    } rows[] = {{200, "OK"},
-                {202, "Accepted"},
-                {400, "Bad Request"},
-                {401, "Unauthorized"},
-                {403, "Forbidden"},
-                {404, "Not Found"},
-                {405, "Method Not Allowed"},
-                {406, "Not Acceptable"},
-                {408, "Request Timeout"},
-                {409, "Conflict"},
-                {413, "Content Too Large"},
-                {415, "Unsupported Media Type"},
-                {417, "Expectation Failed"},
-                {431, "Request Header Fields Too Large"},
-                {503, "Service Unavailable"},
-                {505, "HTTP Version Not Supported"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].status == status)
-            return rows[i].text;
-    return "Error";
-}
-
 /* A connection that cannot be written to is closed. */
 static void put(struct serve_http_conn *c, const char *data, size_t len)
 {
@@ -57,7 +30,7 @@ static void put_head(struct serve_http_conn *c, int status, const char *fields)
     if (gmtime_r(&now, &t))
         strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &t);
     snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\nDate: %s\r\nCache-Control: no-store\r\n", status,
-             phrase(status), date);
+             http_phrase(status), date);
     put_text(c, line);
     put_text(c, fields);
     put_text(c, c->q.close ? "Connection: close\r\n" : "");
@@ -90,7 +63,7 @@ static const char *scheme(const char *host)
 void serve_http_refuse(struct serve_http_conn *c, int status, const char *why)
 {
     char fields[400] = "", text[300];
-    const char *host = serve_http_find(&c->q, "host");
+    const char *host = http_find(&c->q, "host");
     if (status == 401 && host)
         snprintf(fields, sizeof fields,
                  "WWW-Authenticate: Bearer resource_metadata=\"%s://%.200s" SERVE_HTTP_METADATA
@@ -104,13 +77,13 @@ void serve_http_refuse(struct serve_http_conn *c, int status, const char *why)
     if (c->state == SERVE_HTTP_HEAD || c->state == SERVE_HTTP_BODY)
         c->q.close = c->q.close || status == 408 || c->state == SERVE_HTTP_BODY || c->q.length ||
                      c->q.chunked || !host;
-    snprintf(text, sizeof text, "%s\n", why ? why : phrase(status));
+    snprintf(text, sizeof text, "%s\n", why ? why : http_phrase(status));
     serve_http_answer(c, status, fields, "text/plain", text, strlen(text));
 }
 
 void serve_http_metadata(struct serve_http_conn *c)
 {
-    const char *host = serve_http_find(&c->q, "host");
+    const char *host = http_find(&c->q, "host");
     struct buf text;
     struct jsonw j = {.out = &text};
     char url[300];
@@ -317,8 +290,8 @@ struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct
                                       .http = h,
                                       .conn = c,
                                       .number = ++h->numbers,
-                                      .json = serve_http_accepts(&c->q, "application/json"),
-                                      .events = serve_http_accepts(&c->q, "text/event-stream"),
+                                      .json = http_accepts(&c->q, "application/json"),
+                                      .events = http_accepts(&c->q, "text/event-stream"),
                                       .beat_ms = h->now_ms + LIMIT_HTTP_BEAT_MS};
     buf_init(&x->log, LIMIT_SERVE_OUT);
     c->exchange = x;

@@ -7,117 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names ---- */
-
-/* One of ours: loopback's, or one that --allow-host has. */
-static bool known_name(const struct serve_http *h, const char *name, size_t len)
+static bool authorized(const struct serve_http *h, const struct http_head *q)
 {
-    static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; i < sizeof loopback / sizeof *loopback; i++)
-        if (strlen(loopback[i]) == len && memcmp(loopback[i], name, len) == 0)
-            return true;
-    for (const char *p = h->config.names; *p;) {
-        const size_t n = strcspn(p, ",");
-        if (n == len && memcmp(p, name, n) == 0)
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
+    const char *token = http_bearer(q);
+    return !h->config.token[0] || (token && http_same_token(token, h->config.token));
 }
 
-/* NAME or NAME:PORT. */
-static bool known_host(const struct serve_http *h, const char *host)
-{
-    const char *bracket = host[0] == '[' ? strchr(host, ']') : NULL;
-    const size_t len = bracket ? (size_t)(bracket - host) + 1 : strcspn(host, ":");
-    const char *port = host + len;
-    if (*port &&
-        (*port != ':' || !port[1] || strlen(port) > 6 || port[1 + strspn(port + 1, "0123456789")]))
-        return false;
-    return known_name(h, host, len);
-}
-
-static bool known_origin(const struct serve_http *h, const char *origin)
-{
-    const size_t scheme = strncmp(origin, "http://", 7) == 0    ? 7
-                          : strncmp(origin, "https://", 8) == 0 ? 8
-                                                                : 0;
-    return scheme && known_host(h, origin + scheme);
-}
-
-/* ---- the token ---- */
-
-/* Takes as long whether the first character differs or the last. */
-static bool same_token(const char *got, const char *token)
-{
-    const size_t n = strlen(token), m = strlen(got);
-    volatile unsigned char differ = n != m;
-    for (size_t i = 0; i < n; i++)
-        differ |= (unsigned char)(token[i] ^ got[i < m ? i : 0]);
-    return !differ;
-}
-
-static bool authorized(const struct serve_http *h, const struct serve_http_head *q)
-{
-    const char *value = serve_http_find(q, "authorization");
-    if (!h->config.token[0])
-        return true;
-    if (!value || strlen(value) < 8 || (value[0] | 32) != 'b' ||
-        strncmp(value + 1, "earer ", 6) != 0)
-        return false;
-    value += 7;
-    while (*value == ' ')
-        value++;
-    return same_token(value, h->config.token);
-}
-
-/* ---- what it asks for ---- */
-
-bool serve_http_is_path(const struct serve_http_head *q, const char *path)
-{
-    const size_t n = strcspn(q->target, "?");
-    return n == strlen(path) && memcmp(q->target, path, n) == 0;
-}
-
-/* TYPE is one of ours; ranges of types count, weights do not: nobody asks for what it weighs with 0. */
-bool serve_http_accepts(const struct serve_http_head *q, const char *type)
-{
-    const char *p = serve_http_find(q, "accept");
-    const size_t family = strcspn(type, "/") + 1;
-    if (!p)
-        return true;
-    while (*p) {
-        p += strspn(p, " \t,");
-        const size_t n = strcspn(p, " \t,;");
-        if ((n == 3 && memcmp(p, "*/*", 3) == 0) ||
-            (n == strlen(type) && memcmp(p, type, n) == 0) ||
-            (n == family + 1 && memcmp(p, type, family) == 0 && p[family] == '*'))
-            return true;
-        p += n;
-        p += strcspn(p, ",");
-    }
-    return false;
-}
-
-static bool is_json(const struct serve_http_head *q)
-{
-    static const char want[] = "application/json";
-    const char *type = serve_http_find(q, "content-type");
-    const size_t n = type ? strcspn(type, "; \t") : 0;
-    if (n != sizeof want - 1)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((type[i] | 32) != (want[i] | 32))
-            return false;
-    return true;
-}
-
-static int admit_post(const struct serve_http *h, const struct serve_http_head *q)
+static int admit_post(const struct serve_http *h, const struct http_head *q)
 {
     uint64_t held = q->length;
-    if (!is_json(q))
+    if (!http_is_json(q))
         return 415;
-    if (!serve_http_accepts(q, "application/json") && !serve_http_accepts(q, "text/event-stream"))
+    if (!http_accepts(q, "application/json") && !http_accepts(q, "text/event-stream"))
         return 406;
     if (q->length > LIMIT_SERVE_LINE)
         return 413;
@@ -129,26 +30,24 @@ static int admit_post(const struct serve_http *h, const struct serve_http_head *
     return held > LIMIT_HTTP_BODIES ? 503 : 0;
 }
 
-int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q)
+int serve_http_admit(const struct serve_http *h, const struct http_head *q)
 {
-    const char *origin = serve_http_find(q, "origin");
-    if (!known_host(h, serve_http_find(q, "host")) || (origin && !known_origin(h, origin)))
+    if (!http_is_ours(q, h->config.names))
         return 403;
-    if ((q->method == SERVE_HTTP_GET || q->method == SERVE_HTTP_DELETE) &&
-        (q->length || q->chunked))
+    if ((q->method == HTTP_GET || q->method == HTTP_DELETE) && (q->length || q->chunked))
         return 400;
     if (h->config.metrics)
         return serve_http_figures_admit(q);
-    if (serve_http_is_path(q, SERVE_HTTP_METADATA) ||
-        serve_http_is_path(q, SERVE_HTTP_METADATA SERVE_HTTP_PATH))
-        return q->method == SERVE_HTTP_GET ? 0 : 405;
-    if (!serve_http_is_path(q, SERVE_HTTP_PATH))
+    if (http_is_path(q, SERVE_HTTP_METADATA) ||
+        http_is_path(q, SERVE_HTTP_METADATA SERVE_HTTP_PATH))
+        return q->method == HTTP_GET ? 0 : 405;
+    if (!http_is_path(q, SERVE_HTTP_PATH))
         return 404;
     if (!authorized(h, q))
         return 401;
-    if (q->method == SERVE_HTTP_POST)
+    if (q->method == HTTP_POST)
         return admit_post(h, q);
-    return q->method == SERVE_HTTP_OTHER ? 405 : 0;
+    return q->method == HTTP_OTHER ? 405 : 0;
 }
 
 /* ---- what headers and body both say ---- */
@@ -198,10 +97,10 @@ static const char *unwrap(const char *value, char *out, size_t size)
     return serve_base64(value + 9, len - 11, out, size, &n) && strlen(out) == n ? out : NULL;
 }
 
-bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body, char *why)
+bool serve_http_says(const struct http_head *q, const char *name, const char *body, char *why)
 {
     char plain[4096];
-    const char *value = serve_http_find(q, name),
+    const char *value = http_find(q, name),
                *said = value ? unwrap(value, plain, sizeof plain) : NULL;
     if (said && strcmp(said, body) == 0)
         return true;
@@ -212,8 +111,7 @@ bool serve_http_says(const struct serve_http_head *q, const char *name, const ch
     return false;
 }
 
-bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
-                       char *why)
+bool serve_http_agrees(const struct http_head *q, const char *method, json_t *params, char *why)
 {
     json_t *meta = json_object_get(params, "_meta");
     const char *version = json_string_value(json_object_get(meta, SERVE_META "protocolVersion"));

@@ -99,11 +99,11 @@ static void take_head(struct serve_http *h, struct serve_http_conn *c, size_t le
     int status = buf_add(&c->head, c->in.data, len) < 0 ? 503 : 0;
     take_from_in(c, len);
     c->scanned = 0;
-    c->q = (struct serve_http_head){.close = true};
+    c->q = (struct http_head){.close = true};
     if (!status)
-        status = serve_http_parse(c->head.data, c->head.len, &c->q);
+        status = http_parse(c->head.data, c->head.len, &c->q);
     if (status)
-        c->q = (struct serve_http_head){.close = true}; /* nothing of it can be relied upon */
+        c->q = (struct http_head){.close = true}; /* nothing of it can be relied upon */
     else
         status = serve_http_admit(h, &c->q);
     if (status) {
@@ -116,7 +116,7 @@ static void take_head(struct serve_http *h, struct serve_http_conn *c, size_t le
     }
     if (c->q.expects && c->in.len == 0 && buf_str(&c->out, "HTTP/1.1 100 Continue\r\n\r\n") < 0)
         c->broken = true;
-    serve_http_body_init(&c->decoder, &c->q);
+    http_body_init(&c->decoder, &c->q);
     c->state = SERVE_HTTP_BODY;
     c->deadline_ms = h->now_ms + LIMIT_HTTP_BODY_MS;
 }
@@ -124,11 +124,11 @@ static void take_head(struct serve_http *h, struct serve_http_conn *c, size_t le
 static void step_head(struct serve_http *h, struct serve_http_conn *c)
 {
     const bool fresh = c->scanned == 0;
-    const int n = serve_http_scan(c->in.data, c->in.len, &c->scanned);
+    const int n = http_scan(c->in.data, c->in.len, &c->scanned);
     if (n > 0) {
         take_head(h, c, (size_t)n);
     } else if (n < 0) {
-        c->q = (struct serve_http_head){.close = true};
+        c->q = (struct http_head){.close = true};
         serve_http_refuse(c, -n, NULL);
     } else if (fresh && h->now_ms + LIMIT_HTTP_HEAD_MS < c->deadline_ms) {
         c->deadline_ms = h->now_ms + LIMIT_HTTP_HEAD_MS; /* it was idle until now */
@@ -138,7 +138,7 @@ static void step_head(struct serve_http *h, struct serve_http_conn *c)
 static void step_body(struct serve_http *h, struct serve_http_conn *c)
 {
     size_t used = 0;
-    const int n = serve_http_body_take(&c->decoder, c->in.data, c->in.len, &used, &c->body);
+    const int n = http_body_take(&c->decoder, c->in.data, c->in.len, &used, &c->body);
     take_from_in(c, used);
     if (n == 1)
         ready(h, c);

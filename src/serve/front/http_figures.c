@@ -8,10 +8,10 @@
 #define METRICS "/metrics"
 #define HEALTH  "/health"
 
-int serve_http_figures_admit(const struct serve_http_head *q)
+int serve_http_figures_admit(const struct http_head *q)
 {
-    const bool known = serve_http_is_path(q, METRICS) || serve_http_is_path(q, HEALTH);
-    return known && q->method == SERVE_HTTP_GET ? 0 : 404;
+    const bool known = http_is_path(q, METRICS) || http_is_path(q, HEALTH);
+    return known && q->method == HTTP_GET ? 0 : 404;
 }
 
 bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c)
@@ -24,8 +24,8 @@ bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c)
         return true;
     }
     const struct serve_reply to = {.id = "null", .sink = &x->sink, .talk = &x->talk};
-    const struct serve_request q = {.verb = serve_http_is_path(&c->q, METRICS) ? SERVE_METRICS
-                                                                               : SERVE_HEALTH};
+    const struct serve_request q = {.verb = http_is_path(&c->q, METRICS) ? SERVE_METRICS
+                                                                         : SERVE_HEALTH};
     x->sink.head = NULL;
     x->plain = true;
     x->events = false;

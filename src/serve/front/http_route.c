@@ -12,8 +12,8 @@
 /* The session that the request names, which must be there. NULL: it was refused. */
 static struct serve_http_session *session_of(struct serve_http *h, struct serve_http_conn *c)
 {
-    const char *id = serve_http_find(&c->q, "mcp-session-id"),
-               *version = serve_http_find(&c->q, "mcp-protocol-version");
+    const char *id = http_find(&c->q, "mcp-session-id"),
+               *version = http_find(&c->q, "mcp-protocol-version");
     const int v = version ? serve_version_find(version) : SERVE_2025_03_26;
     if (v < 0 || v >= SERVE_2026_07_28) {
         serve_http_refuse(c, 400, "MCP-Protocol-Version: not a revision that has sessions");
@@ -31,9 +31,9 @@ static struct serve_http_session *session_of(struct serve_http *h, struct serve_
     return s;
 }
 
-static bool says_modern(const struct serve_http_head *q)
+static bool says_modern(const struct http_head *q)
 {
-    const char *version = serve_http_find(q, "mcp-protocol-version");
+    const char *version = http_find(q, "mcp-protocol-version");
     return version && serve_version_find(version) == SERVE_2026_07_28;
 }
 
@@ -64,11 +64,11 @@ static struct serve_http_exchange *find_stream(struct serve_http *h,
 static void listen_to(struct serve_http *h, struct serve_http_conn *c)
 {
     struct serve_http_session *s = session_of(h, c);
-    const char *last = serve_http_find(&c->q, "last-event-id");
+    const char *last = http_find(&c->q, "last-event-id");
     uint64_t after = 0;
     if (!s)
         return;
-    if (!serve_http_accepts(&c->q, "text/event-stream")) {
+    if (!http_accepts(&c->q, "text/event-stream")) {
         serve_http_refuse(c, 406, NULL);
         return;
     }
@@ -173,13 +173,13 @@ bool serve_http_begin(struct serve_http *h, struct serve_http_conn *c)
 {
     if (h->config.metrics)
         return serve_http_figures_begin(h, c);
-    if (!serve_http_is_path(&c->q, SERVE_HTTP_PATH))
+    if (!http_is_path(&c->q, SERVE_HTTP_PATH))
         serve_http_metadata(c);
-    else if (c->q.method == SERVE_HTTP_POST)
+    else if (c->q.method == HTTP_POST)
         return post(h, c);
     else if (says_modern(&c->q)) /* it has POST alone */
         serve_http_refuse(c, 405, NULL);
-    else if (c->q.method == SERVE_HTTP_GET)
+    else if (c->q.method == HTTP_GET)
         listen_to(h, c);
     else
         end_session(h, c);

@@ -10,7 +10,7 @@
 #ifndef SERVE_FRONT_HTTP_SERVER_H
 #define SERVE_FRONT_HTTP_SERVER_H
 
-#include "serve/front/http.h"
+#include "http/http.h"
 #include "serve/front/inside.h"
 
 #define SERVE_HTTP_PATH     "/mcp"
@@ -37,8 +37,8 @@ struct serve_http_conn {
     bool broken; /* to be closed at once */
     struct buf in, head, body, out;
     size_t scanned, taken, written; /* of the head; of in; of out */
-    struct serve_http_head q;
-    struct serve_http_body decoder;
+    struct http_head q;
+    struct http_body decoder;
     struct serve_http_exchange *exchange; /* while WAITING */
     uint64_t deadline_ms;                 /* of the state, or of the client's reading */
     uint64_t turn;                        /* while READY: who came before whom */
@@ -96,12 +96,10 @@ uint64_t serve_http_tick(struct serve_http *h);
 struct serve_http_conn *serve_http_first(struct serve_http *h);
 
 /* http_check.c: 0, or the status that refuses the request. Nothing of its body was read. */
-int serve_http_admit(const struct serve_http *h, const struct serve_http_head *q);
-bool serve_http_is_path(const struct serve_http_head *q, const char *path);
-bool serve_http_accepts(const struct serve_http_head *q, const char *type);
+int serve_http_admit(const struct serve_http *h, const struct http_head *q);
 
 /* http_figures.c: the port of --metrics. Begin as serve_http_begin. */
-int serve_http_figures_admit(const struct serve_http_head *q);
+int serve_http_figures_admit(const struct http_head *q);
 bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c);
 
 /* http_answer.c */

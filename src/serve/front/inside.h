@@ -43,7 +43,7 @@ enum {
     SERVE_BAD_VERSION = -32022,
 };
 
-struct serve_http_head;
+struct http_head;
 
 /* Where replies go: the line of one client, or one response of HTTP. */
 enum serve_put {
@@ -54,8 +54,8 @@ enum serve_put {
 struct serve_sink {
     /* TEXT is one line of JSON without its newline, the caller's. */
     int (*put)(struct serve_sink *s, enum serve_put kind, const char *text, size_t len);
-    const struct serve_http_head *head; /* what HTTP says of the message; NULL: it has no headers */
-    int code;                           /* of the last error that was put; 0: it was none */
+    const struct http_head *head; /* what HTTP says of the message; NULL: it has no headers */
+    int code;                     /* of the last error that was put; 0: it was none */
 };
 
 /* A conversation: what its handshake settled, where there was one. */
@@ -334,12 +334,10 @@ bool serve_base64(const char *s, size_t len, char *out, size_t size, size_t *ret
 
 /* The newest revision says in headers what the body says, too. False: WHY (of 300 bytes) says where they
  * differ. */
-bool serve_http_agrees(const struct serve_http_head *q, const char *method, json_t *params,
-                       char *why);
+bool serve_http_agrees(const struct http_head *q, const char *method, json_t *params, char *why);
 
 /* The same for one header, NAME in small letters. */
-bool serve_http_says(const struct serve_http_head *q, const char *name, const char *body,
-                     char *why);
+bool serve_http_says(const struct http_head *q, const char *name, const char *body, char *why);
 
 /* rpc.c */
 #define SERVE_META "io.modelcontextprotocol/"

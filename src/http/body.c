@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body, as its head framed it. A chunk's size is one to eight hexadecimal digits and nothing else; extensions and
  * trailers, which no client of ours sends, are errors, because what is not read cannot be understood twice. */
-#include "serve/front/http.h"
+#include "http/http.h"
 
 enum { SIZE, SIZE_LF, DATA, DATA_CR, DATA_LF, LAST_CR, LAST_LF, WHOLE };
 
-void serve_http_body_init(struct serve_http_body *b, const struct serve_http_head *head)
+void http_body_init(struct http_body *b, const struct http_head *head)
 {
-    *b = (struct serve_http_body){.chunked = head->chunked, .left = head->length};
+    *b = (struct http_body){.chunked = head->chunked, .left = head->length};
     b->state = head->chunked ? SIZE : head->length ? DATA : WHOLE;
 }
 
@@ -20,7 +20,7 @@ static int digit(char c)
 }
 
 /* One byte between the data of chunks. False: it does not belong there. */
-static bool step(struct serve_http_body *b, char c)
+static bool step(struct http_body *b, char c)
 {
     const int d = digit(c);
     switch (b->state) {
@@ -51,8 +51,7 @@ static bool step(struct serve_http_body *b, char c)
     }
 }
 
-int serve_http_body_take(struct serve_http_body *b, const char *data, size_t len, size_t *used,
-                         struct buf *out)
+int http_body_take(struct http_body *b, const char *data, size_t len, size_t *used, struct buf *out)
 {
     size_t at = 0;
     int status = 0;

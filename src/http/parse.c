@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A head is looked at twice: byte by byte as it comes, so that a head that can never be good is refused at once and not
  * when its time is over; then as a whole. Nothing here is repaired. */
-#include "serve/front/http.h"
+#include "http/http.h"
 
 #include <string.h>
 
-int serve_http_scan(const char *data, size_t len, size_t *scanned)
+int http_scan(const char *data, size_t len, size_t *scanned)
 {
     for (size_t i = *scanned; i < len; i++) {
         const unsigned char c = (unsigned char)data[i];
@@ -31,10 +31,10 @@ static bool is_name(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-static int parse_first(char *line, struct serve_http_head *head)
+static int parse_first(char *line, struct http_head *head)
 {
     static const char *const methods[] = {
-        [SERVE_HTTP_GET] = "GET", [SERVE_HTTP_POST] = "POST", [SERVE_HTTP_DELETE] = "DELETE"};
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_DELETE] = "DELETE"};
     char *target = strchr(line, ' '), *version = target ? strchr(target + 1, ' ') : NULL;
     if (!version || target == line || target[1] != '/' || strpbrk(version + 1, " \t") ||
         strchr(line, '\t') || strncmp(version + 1, "HTTP/", 5) != 0)
@@ -47,16 +47,16 @@ static int parse_first(char *line, struct serve_http_head *head)
     if (strcmp(version, "HTTP/1.1") != 0)
         return 505;
     head->target = target;
-    head->method = SERVE_HTTP_OTHER;
-    for (int m = 0; m < SERVE_HTTP_OTHER; m++)
+    head->method = HTTP_OTHER;
+    for (int m = 0; m < HTTP_OTHER; m++)
         if (strcmp(line, methods[m]) == 0)
-            head->method = (enum serve_http_method)m;
+            head->method = (enum http_method)m;
     return 0;
 }
 
 /* ---- headers ---- */
 
-const char *serve_http_find(const struct serve_http_head *head, const char *name)
+const char *http_find(const struct http_head *head, const char *name)
 {
     for (size_t i = 0; i < head->count; i++)
         if (strcmp(head->fields[i].name, name) == 0)
@@ -70,14 +70,14 @@ static bool once(const char *name)
     static const char *const names[] = {"host",           "origin",       "authorization",
                                         "content-length", "content-type", "transfer-encoding",
                                         "connection",     "expect",       "last-event-id",
-                                        "accept"};
+                                        "accept",         "x-api-key"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
     return strncmp(name, "mcp-", 4) == 0;
 }
 
-static int parse_field(char *line, struct serve_http_head *head)
+static int parse_field(char *line, struct http_head *head)
 {
     char *colon = strchr(line, ':');
     if (!colon || colon == line)
@@ -94,11 +94,11 @@ static int parse_field(char *line, struct serve_http_head *head)
         value++;
     while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
         *--end = 0;
-    if (once(line) && serve_http_find(head, line))
+    if (once(line) && http_find(head, line))
         return 400;
     if (head->count == LIMIT_HTTP_FIELDS)
         return 431;
-    head->fields[head->count++] = (struct serve_http_field){line, value};
+    head->fields[head->count++] = (struct http_field){line, value};
     return 0;
 }
 
@@ -126,13 +126,12 @@ static int parse_length(const char *value, uint64_t *ret)
 }
 
 /* How the body is framed, and what becomes of the connection. */
-static int parse_framing(struct serve_http_head *head)
+static int parse_framing(struct http_head *head)
 {
-    const char *length = serve_http_find(head, "content-length"),
-               *coding = serve_http_find(head, "transfer-encoding"),
-               *connection = serve_http_find(head, "connection"),
-               *expect = serve_http_find(head, "expect");
-    if (!serve_http_find(head, "host") || (length && coding))
+    const char *length = http_find(head, "content-length"),
+               *coding = http_find(head, "transfer-encoding"),
+               *connection = http_find(head, "connection"), *expect = http_find(head, "expect");
+    if (!http_find(head, "host") || (length && coding))
         return 400;
     if (coding && !same_word(coding, "chunked"))
         return 400;
@@ -144,11 +143,11 @@ static int parse_framing(struct serve_http_head *head)
     return length ? parse_length(length, &head->length) : 0;
 }
 
-int serve_http_parse(char *data, size_t len, struct serve_http_head *head)
+int http_parse(char *data, size_t len, struct http_head *head)
 {
     int status = 0;
     bool first = true;
-    *head = (struct serve_http_head){.method = SERVE_HTTP_OTHER};
+    *head = (struct http_head){.method = HTTP_OTHER};
     for (char *line = data, *stop = data + len - 2; line < stop && !status;) {
         char *end =
             memchr(line, '\r', (size_t)(stop - line)); /* one is there: the head was scanned */
