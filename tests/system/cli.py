@@ -74,7 +74,7 @@ BAD = [
     (["workspace"], "a subcommand is missing, one of: create, import, log"),
     (["approve", "lsit"], "did you mean 'list'?"),
     (["run", "--lang", "perl", "-c", "1"], "'perl' is none of: python"),
-    (["check", "--lang", "javascript"], "'javascript' is none of: python.*, expr"),
+    (["check", "--lang", "cobol"], "'cobol' is none of: python.*, expr"),
     (["exec"], "program|PROGRAM"),
     (["exec", "--"], "program|PROGRAM"),
     (["exec", "--json"], "program|PROGRAM"),
