@@ -60,5 +60,8 @@
 #ifndef SPEED_GC_LATER /* worker/python/interp.c: the garbage collector begins after the start */
 #define SPEED_GC_LATER 1
 #endif
+#ifndef SPEED_NO_ZIPIMPORT /* worker/python/interp.c: guarded programs start without zipimport */
+#define SPEED_NO_ZIPIMPORT 1
+#endif
 
 #endif

@@ -19,6 +19,7 @@
 /* The command line of a worker, for the start of its interpreter. */
 struct worker_start {
     bool alone;          /* the worker never forks */
+    bool guarded;        /* its programs import what is listed, from no path of their own */
     bool packages;       /* the system's packages of this language, too */
     const char *env;     /* an environment's folder of packages, before them; NULL: none */
     bool workspace;      /* /workspace has files of a workspace: modules among them */

@@ -56,6 +56,8 @@ static int parse(int argc, char **argv, struct words *w)
         else
             return -1;
     }
+    const struct policy_profile *profile = w->profile ? policy_profile_find(w->profile) : NULL;
+    w->start.guarded = profile && profile->guards;
     return 0;
 }
 
