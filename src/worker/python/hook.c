@@ -98,6 +98,15 @@ static struct {
     char event[40];
     struct verdict verdict;
 } cache[CACHE];
+static bool cached; /* something is in it */
+
+/* An empty one is not written: each page of it that a child writes is a copy. */
+static void forget_verdicts(void)
+{
+    if (cached)
+        memset(cache, 0, sizeof cache);
+    cached = false;
+}
 
 static int on_open(const char *event, PyObject *args, const struct verdict *v);
 static int on_import(const char *event, PyObject *args, const struct verdict *v);
@@ -175,6 +184,7 @@ static struct verdict remembered(const char *event)
     if (strlen(event) < sizeof cache[i].event) {
         memcpy(cache[i].event, event, strlen(event) + 1);
         cache[i].verdict = v;
+        cached = true;
     }
     return v;
 }
@@ -355,7 +365,7 @@ int py_hook_install(struct err *err)
 
 void hook_rules(const struct check_ruleset *rules)
 {
-    memset(cache, 0, sizeof cache);
+    forget_verdicts();
     if (hook.rules)
         hook.rules = rules;
 }
@@ -363,7 +373,7 @@ void hook_rules(const struct check_ruleset *rules)
 void py_hook_arm(const struct check_ruleset *rules, const char *file, py_report *report, void *ctx)
 {
     (void)file; /* the guest's code is known by its namespace */
-    memset(cache, 0, sizeof cache);
+    forget_verdicts();
     hook.rules = rules;
     hook.report = report;
     hook.ctx = ctx;
