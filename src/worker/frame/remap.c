@@ -340,26 +340,34 @@ static struct needs {
 
 static void need(void *ctx, uintptr_t at, size_t page, uint64_t entry)
 {
-    (void)ctx;
-    struct range *last = needs.writes ? &needs.write[needs.writes - 1] : NULL;
-    const bool again = needs.reads && (needs.read[needs.reads - 1] ^ at) < WINDOW;
+    struct needs *seen = ctx;
+    struct range *last = seen->writes ? &seen->write[seen->writes - 1] : NULL;
+    const bool again = seen->reads && (seen->read[seen->reads - 1] ^ at) < WINDOW;
     if (!(entry & PAGE_PRESENT))
         return;
     if (entry & PAGE_OF_FILE) {
-        if (!again && needs.reads < NEEDS)
-            needs.read[needs.reads++] = at;
+        if (!again && seen->reads < NEEDS)
+            seen->read[seen->reads++] = at;
     } else if (entry & PAGE_EXCLUSIVE) {
         if (last && at >= last->at && at <= last->at + last->len)
             last->len = at + page - last->at;
-        else if (needs.writes < NEEDS)
-            needs.write[needs.writes++] = (struct range){at, page};
+        else if (seen->writes < NEEDS)
+            seen->write[seen->writes++] = (struct range){at, page};
     }
 }
 
-/* Ends a fork that was made to look: what it found goes through a pipe. */
-static _Noreturn void tell_needs(int to)
+/* Not in the template's data: what a fork writes there to look at itself, no child would write. */
+static struct needs *make_needs(void)
 {
-    _exit(write(to, &needs, sizeof needs) == (ssize_t)sizeof needs ? 0 : 1);
+    void *p = mmap(NULL, sizeof(struct needs), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                   -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Ends a fork that was made to look: what it found goes through a pipe. */
+static _Noreturn void tell_needs(int to, const struct needs *seen)
+{
+    _exit(write(to, seen, sizeof *seen) == (ssize_t)sizeof *seen ? 0 : 1);
 }
 
 /* In a fork: does what a child will do, and tells which pages that took. */
@@ -367,15 +375,17 @@ static _Noreturn void rehearsal(int proc, int tell, const struct map *maps, size
                                 worker_remap_rehearse *rehearse, const char *with, bool only_print)
 {
     FD_AUTO pagemap = openat(proc, "self/pagemap", O_RDONLY | O_CLOEXEC);
-    close_files();
-    if (rehearse(with, only_print) < 0)
+    struct needs *seen = make_needs();       /* before the rehearsal, which may be refused it */
+    for (size_t i = 0; i < files.count; i++) /* and no child writes that count */
+        fd_close(files.at[i].read);
+    if (!seen || rehearse(with, only_print) < 0)
         _exit(1);
     int r = pagemap < 0 ? -1 : 0;
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = look_at(pagemap, &maps[i].r, need, NULL);
+        r = look_at(pagemap, &maps[i].r, need, seen);
     if (r < 0) /* such a kernel */
-        needs.writes = needs.reads = 0;
-    tell_needs(tell);
+        seen->writes = seen->reads = 0;
+    tell_needs(tell, seen);
 }
 
 static bool take_needs(pid_t pid, const int told[2])
@@ -435,10 +445,8 @@ static void put_first(struct needs *least, const struct needs *usual)
  * in memory that goes again: every fork would copy it. */
 static void find_needs(int proc, worker_remap_rehearse *rehearse, const char *with)
 {
-    struct needs *least =
-        mmap(NULL, sizeof *least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool known =
-        SPEED_REHEARSE_TWICE && least != MAP_FAILED && hold_rehearsal(proc, rehearse, NULL, true);
+    struct needs *least = make_needs();
+    const bool known = SPEED_REHEARSE_TWICE && least && hold_rehearsal(proc, rehearse, NULL, true);
     if (known)
         *least = needs;
     memset(&needs, 0, sizeof needs);
@@ -449,7 +457,7 @@ static void find_needs(int proc, worker_remap_rehearse *rehearse, const char *wi
         put_first(least, &needs);
         needs = *least;
     }
-    if (least != MAP_FAILED)
+    if (least)
         munmap(least, sizeof *least);
 }
 
@@ -493,7 +501,7 @@ static _Noreturn void fetch_once(int proc, int tell)
         (void)madvise((void *)window.at, page, MADV_POPULATE_READ);
         needs.read[needs.reads++] = window.at;
     }
-    tell_needs(tell);
+    tell_needs(tell, &needs);
 }
 
 /* Where a page is large the kernel maps more than one window at once: how much depends on the kernel. So a fork of the
