@@ -189,6 +189,8 @@ static int add_blob(struct walk *k, const char *data, size_t len, const char *wh
     if (git_odb_exists(k->odb, ret))
         return 0;
     int r = workspace_take(k->w, len + 1, err);
+    if (r == 0)
+        r = workspace_bulk_one(k->w, err);
     return r == 0 && git_odb_write(ret, k->odb, data, len, GIT_OBJECT_BLOB) < 0
                ? workspace_git_err(err, what)
                : r;
@@ -198,6 +200,8 @@ static int add_large(struct walk *k, int fd, uint64_t size, git_oid *ret, struct
 {
     git_odb_stream *stream = NULL;
     int r = workspace_take(k->w, size, err); /* whether the store has it nobody knows yet */
+    if (r == 0)
+        r = workspace_bulk_one(k->w, err);
     if (r < 0)
         return r;
     if (git_odb_open_wstream(&stream, k->odb, (git_object_size_t)size, GIT_OBJECT_BLOB) < 0)
@@ -398,6 +402,8 @@ static int add_folder(struct walk *k, int fd, const git_tree *base, struct made 
         ret->entries = git_treebuilder_entrycount(builder);
     if (r == 0)
         r = workspace_take(k->w, ret->entries * ENTRY, err);
+    if (r == 0)
+        r = workspace_bulk_one(k->w, err);
     if (r == 0 && (ret->entries || k->depth == 0) && git_treebuilder_write(&ret->id, builder) < 0)
         r = workspace_git_err(err, "a folder cannot be stored");
     git_treebuilder_free(builder);
@@ -424,6 +430,8 @@ int workspace_tree(struct workspace *w, int folder, bool guest, const git_tree *
         r = err_sys(err, "open the folder");
     if (r == 0)
         r = add_folder(&k, fd, base && !opaque(&k, fd) ? base : NULL, &made, err);
+    if (r == 0)
+        r = workspace_bulk_end(w, err);
     if (r == 0)
         *ret = made.id;
     git_odb_free(k.odb);

@@ -26,6 +26,8 @@ struct workspace {
     char ref[WORKSPACE_REF];             /* whose commit is its head */
     uint64_t limit;                      /* of its store, in bytes; 0: none */
     uint64_t used, fresh;                /* before we began, and by us at most */
+    size_t written;                      /* objects */
+    bool bulk;                           /* the next ones lie beside the store's own */
 };
 
 /* ERR_STATE, or ERR_MEMORY; libgit2's own words behind WHAT. */
@@ -49,6 +51,11 @@ ERR_MUST_USE int workspace_take(struct workspace *w, uint64_t bytes, struct err 
 void workspace_unbound(const struct workspace *w);
 /* What the store takes on the disk, counted. */
 uint64_t workspace_disk_use(const struct workspace *w);
+
+/* bulk.c: before each object that is written; after the last one, when nothing but the commit is left to write. */
+#define WORKSPACE_INCOMING "incoming" /* in the store */
+ERR_MUST_USE int workspace_bulk_one(struct workspace *w, struct err *err);
+ERR_MUST_USE int workspace_bulk_end(struct workspace *w, struct err *err);
 
 /* folder.c: the tree of what is in FOLDER, its objects written. With BASE the folder is the upper layer of an overlay that
  * had BASE below. What a GUEST made is opened up where it was shut, and may have no more bytes than its file system. */

@@ -4,7 +4,7 @@
  * which it counts. Whoever holds the lock of NAME knows that what lies under those names, and every lock file of git's
  * in the store, was left by a process that is dead.
  *
- * libgit2 syncs each object and the head itself.
+ * libgit2 syncs each object and the head itself; of many objects src/workspace/bulk.c does.
  *
  * Waits: fsync in sync_here; the disk; none (the kernel's own); the lock of one workspace is held */
 #include "workspace/inside.h"
@@ -194,6 +194,9 @@ static int remove_stale(const char *store, struct err *err)
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
         if (unlinkat(dir, locks[i], 0) < 0 && errno != ENOENT)
             return err_sys(err, "remove %s, which a dead process left", locks[i]);
+    int r = workspace_remove(dir, WORKSPACE_INCOMING, err);
+    if (r < 0)
+        return r;
     enum { OBJECTS = 2 }; /* how many of them hold objects; the others hold refs */
     static const char *const folders[] = {"objects", "objects/pack", "refs/heads", "refs/tags",
                                           "refs/cordon/verified"};
