@@ -4,6 +4,7 @@
 head is the old state or the new one.
 
 Usage: workspace.py BUILD [KILLS [SEED]]. With KILLS only that part, so many times."""
+import ctypes
 import io
 import os
 import pathlib
@@ -547,6 +548,34 @@ def kills_full(count, rng):
     subprocess.run(["umount", str(home)])
 
 
+def certificates():
+    """libgit2 parses the machine's certificates where it can read them, which takes as long as all else that a command does."""
+    file = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+    name = "cordon-workspace reads no certificates"
+    copy = TOP / "certificates"
+    if os.geteuid() or not file.is_file():
+        tap.skip(name, "they are not here, or another's")
+        return
+    shutil.copy(file, copy)
+    if subprocess.run(["mount", "--bind", str(copy), str(file)], stderr=subprocess.DEVNULL).returncode:  # a file of this test's, which nobody else opens
+        tap.skip(name, "nothing can be mounted here")
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    watched = libc.inotify_add_watch(events, str(file).encode(), 0x20)  # IN_OPEN
+    workspace("create", "certificates")
+    r = workspace("log", "certificates")
+    try:
+        opened = os.read(events, 4096)
+    except BlockingIOError:
+        opened = b""
+    with open(file, "rb"):
+        pass
+    tap.ok(watched >= 0 and r.code == 0 and not opened and os.read(events, 4096), name, r.story(), opened)
+    os.close(events)
+    subprocess.run(["umount", str(file)], check=False)
+
+
 tapsys.enter_empty_network()
 if len(sys.argv) > 2:
     number = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
@@ -558,6 +587,7 @@ for person in users():
     made = ordinary(person)
     states(person, *made)
 large(users()[-1])
+certificates()
 usage()
 damaged()
 odd_files()

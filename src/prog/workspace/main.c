@@ -342,13 +342,14 @@ int main(int argc, char **argv)
     umask(077);
     int r = fchdir(ORDER_HOME_FD) < 0 ? err_sys(&err, "enter the folder of the workspaces") : 0;
     if (r == 0)
-        r = workspace_init(&err);
-    if (r == 0)
         r = jail_confine(ORDER_HOME_FD,
                          strcmp(verb->name, "import") == 0 || strcmp(verb->name, "keep") == 0
                              ? ORDER_OTHER_FD
                              : -1,
                          "workspace", &err);
+    /* Confined, since libgit2 would read and parse the machine's certificates, which no store needs. */
+    if (r == 0)
+        r = workspace_init(&err);
     if (r == 0)
         r = verb->run(&order, &err);
     if (r == 0)
