@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -54,6 +55,21 @@ def cpu(f, *words):
     f(*words)
     after = os.times()
     return (after.children_user + after.children_system - before.children_user - before.children_system) * 1000
+
+
+def counted(*words):
+    """System calls of all processes of a command, and the bytes that they read, wrote and listed; None where strace is not installed. No other load changes them."""
+    if not shutil.which("strace"):
+        return None
+    log = TOP / "strace"
+    command("strace", "-f", "-qq", "-o", log, pathlib.Path(o.build) / "cordon", *words)
+    calls = moved = 0
+    for line in log.read_text(errors="replace").splitlines():
+        found = re.match(r"\d+ +([a-z_0-9]+)\(.*= (-?\d+)", line)
+        calls += found is not None
+        if found and found[1] in ("read", "pread64", "write", "pwrite64", "getdents64", "copy_file_range", "sendfile"):
+            moved += max(0, int(found[2]))
+    return calls, moved
 
 
 def median(times):
@@ -141,8 +157,13 @@ def untouched():
         cordon(*words, "echo first > one")
         ms = median([timed(cordon, *words, f"echo {i} > one") for i in range(o.rounds)])
         work = sum(cpu(cordon, *words, f"echo c{i} > one") for i in range(2 * o.rounds)) / (2 * o.rounds)
-        first = first or (ms, work)
+        count_of = counted(*words, "echo counted > one")
+        first = first or (ms, work, count_of)
         row(f"{count} files in the workspace", ms, f"{ms / first[0]:.2f} times that of 10 files; CPU {work:.1f} ms, {work / first[1]:.2f} times")
+        if count_of:
+            print(f"  {'':<66} {count_of[0]:>10} system calls, {count_of[1]} bytes moved", flush=True)
+            goal(f"system calls of a run beside {count} files, times those beside 10", count_of[0] / first[2][0], 1.1)
+            goal(f"bytes moved by a run beside {count} files, times those beside 10", count_of[1] / first[2][1], 2)  # the names of up to 256 folders of objects are
         goal(f"CPU time of a run beside {count} files, times that beside 10", work / first[1], 1.5)
         cordon("workspace", "delete", "u")
 
