@@ -6,6 +6,7 @@
 #include "pool/shares.h"
 
 #include "base/buf.h"
+#include "base/languages.h"
 #include "jail/put.h"
 #include "sys/fd.h"
 
@@ -32,24 +33,34 @@ static bool at_or_below(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && (path[n] == 0 || path[n] == '/');
 }
 
+static bool interpreter_reads(const char *path)
+{
+    static const char *const folders[] = {
+        "/usr",   "/bin", "/sbin", "/lib",     "/lib32",
+        "/lib64", "/etc", "/.old", "/.sealed", "/cordon-packages"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (at_or_below(path, folders[i]))
+            return true;
+    for (const struct language *l = language_next(NULL); l; l = language_next(l))
+        if (l->place && at_or_below(path, l->place))
+            return true;
+    return false;
+}
+
 /* What jails refuse, and two kinds of places that a session has to itself: its template's interpreter reads modules,
  * libraries and settings while it is not yet locked; and a session's own files are mounted anew for it and for each of
  * its branches, over whatever its template has there. */
 static int check_place(const struct jail_bind *b, struct err *err)
 {
-    static const char *const interpreter[] = {
-        "/usr", "/bin",  "/sbin",    "/lib",           "/lib32",       "/lib64",
-        "/etc", "/.old", "/.sealed", "/cordon-python", "/cordon-ruby", "/cordon-packages"};
     static const char *const own[] = {"/workspace", "/tmp"};
     int r = jail_bind_place(b, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < sizeof interpreter / sizeof *interpreter; i++)
-        if (at_or_below(b->dest, interpreter[i]))
-            return err_set(err, ERR_USAGE,
-                           "%s: %.100s belongs to the interpreter that a session is forked from; "
-                           "choose another destination, such as %.100s:/data",
-                           option(b), b->dest, b->source);
+    if (interpreter_reads(b->dest))
+        return err_set(err, ERR_USAGE,
+                       "%s: %.100s belongs to the interpreter that a session is forked from; "
+                       "choose another destination, such as %.100s:/data",
+                       option(b), b->dest, b->source);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (at_or_below(b->dest, own[i]))
             return err_set(err, ERR_USAGE,

@@ -382,6 +382,13 @@ static void broken_lists(void)
     SAYS("r\0/a\0/b\0001\00099999999999999999999\0", ERR_FORMAT,
          "an inode past 64 bits is refused");
     SAYS("r\0/a\0/usr/x\0001\0002\0", ERR_USAGE, "a list cannot cover what the interpreter reads");
+    for (const struct language *l = language_next(NULL); l; l = language_next(l)) {
+        char words[80];
+        const int n = snprintf(words, sizeof words, "r%c/a%c%s%c1%c2", 0, 0,
+                               l->place ? l->place : "/usr", 0, 0);
+        tap_ok(read_words(words, (size_t)n + 1) == ERR_USAGE,
+               "a list cannot cover the worker of %s", l->name);
+    }
     SAYS("r\0/a\0/tmp\0001\0002\0", ERR_USAGE, "a list cannot cover a session's own files");
 #undef SAYS
     struct pool_shares *s = NULL;
