@@ -121,9 +121,9 @@ ROWS = [  # name, source, options, {key: value}, printed
 UNPRINTABLE = "print('x')\ns = SyntaxError('m', ('f', 1, -5, 'text', 1, -3))\ns.offset, s.end_offset, s.end_lineno, s.text = -10**6, -10**5, 1, 'abc\\udc80'\nraise s\n"
 GUARDED = [  # of the profiles with guards alone
     ("an error that Python cannot print is named, without an address", UNPRINTABLE, [],
-     {"status": "error", "error.type": "SyntaxError", "stderr": 'Traceback (most recent call last):\n  File "<stdin>", line 4, in <module>\n  File "f", line 1\nSyntaxError: it cannot be printed\n'}, "x\n"),
-    ("an error is printed as Python prints it", "def f():\n    raise ValueError('a') from KeyError('b')\nf()\n", [],
-     {"stderr": 'KeyError: \'b\'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File "<stdin>", line 3, in <module>\n  File "<stdin>", line 2, in f\nValueError: a\n'}, ""),
+     {"status": "error", "error.type": "SyntaxError", "stderr": 'Traceback (most recent call last):\n  File "<stdin>", line 4, in <module>\n    raise s\n  File "f", line 1\nSyntaxError: it cannot be printed\n'}, "x\n"),
+    ("an error is printed as Python prints it, with the lines of the program", "def f():\n    raise ValueError('a') from KeyError('b')\nf()\n", [],
+     {"stderr": 'KeyError: \'b\'\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File "<stdin>", line 3, in <module>\n    f()\n  File "<stdin>", line 2, in f\n    raise ValueError(\'a\') from KeyError(\'b\')\nValueError: a\n'}, ""),
 ]
 IN_ORDER = "threads and executors ran in order, in one thread: start() and submit() return when the work is done"
 CAUSES = "e = None\nfor i in range(100000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e\n"

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The line in the guest's own file that is nearest to where it was raised. */
@@ -95,6 +96,82 @@ static void print_plainly(PyObject *type, PyObject *value, PyObject *traceback)
         PySys_FormatStderr("%s: it cannot be printed\n", name);
 }
 
+/* Line NUMBER of the program without the blanks before it; false: there is none. */
+static bool find_line(const char *source, size_t len, unsigned number, const char **ret,
+                      int *ret_len)
+{
+    const char *at = source, *end = source + len;
+    for (; number > 1 && at && at < end; number--) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at += at != NULL;
+    }
+    if (!at || at >= end || number != 1)
+        return false;
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    stop = stop ? stop : end;
+    while (at < stop && (*at == ' ' || *at == '\t'))
+        at++;
+    while (stop > at && (stop[-1] == '\r' || stop[-1] == ' '))
+        stop--;
+    *ret = at;
+    *ret_len = (int)(stop - at < INT_MAX ? stop - at : INT_MAX);
+    return at < stop;
+}
+
+/* TEXT is what the interpreter says of an exception: behind each entry of FILE comes its line. */
+static void put_with_lines(const char *text, const char *file, const char *source, size_t len)
+{
+    char entry[300];
+    PyObject *err = PySys_GetObject("stderr");
+    const int head = snprintf(entry, sizeof entry, "  File \"%s\", line ", file);
+    while (*text && err && err != Py_None) {
+        const size_t n = strcspn(text, "\n") + 1;
+        const bool last = text[n - 1] == 0;
+        unsigned number = 0;
+        const char *line;
+        int line_len;
+        if (head > 0 && strncmp(text, entry, (size_t)head) == 0)
+            number = (unsigned)strtoul(text + head, NULL, 10);
+        PyObject *piece = PyUnicode_DecodeUTF8(text, (Py_ssize_t)(last ? n - 1 : n), "replace");
+        if (!piece || PyFile_WriteObject(piece, err, Py_PRINT_RAW) < 0)
+            PyErr_Clear();
+        Py_XDECREF(piece);
+        if (number && find_line(source, len, number, &line, &line_len)) {
+            PyObject *shown = PyUnicode_DecodeUTF8(line, line_len, "replace");
+            if (!shown || PyFile_WriteString("    ", err) < 0 ||
+                PyFile_WriteObject(shown, err, Py_PRINT_RAW) < 0 ||
+                PyFile_WriteString("\n", err) < 0)
+                PyErr_Clear();
+            Py_XDECREF(shown);
+        }
+        text += last ? n - 1 : n;
+    }
+}
+
+/* What the interpreter prints goes to memory first, where our lines are put in. False: there is no such memory. */
+static bool print_guarded(PyObject *type, PyObject *value, PyObject *traceback, const char *file,
+                          const char *source, size_t len)
+{
+    PyObject *io = PyImport_ImportModule("_io"), *err = Py_XNewRef(PySys_GetObject("stderr"));
+    PyObject *memory = io && err ? PyObject_CallMethod(io, "StringIO", NULL) : NULL;
+    PyObject *text = NULL;
+    if (memory && PySys_SetObject("stderr", memory) == 0) {
+        print_plainly(type, value, traceback);
+        if (PySys_SetObject("stderr", err) == 0)
+            text = PyObject_CallMethod(memory, "getvalue", NULL);
+    }
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    PyErr_Clear();
+    if (bytes)
+        put_with_lines(PyBytes_AsString(bytes), file, source, len);
+    Py_XDECREF(io);
+    Py_XDECREF(err);
+    Py_XDECREF(memory);
+    Py_XDECREF(text);
+    Py_XDECREF(bytes);
+    return bytes != NULL;
+}
+
 /* sys.exit(): None is 0, a number is itself, anything else is said on stderr and is 1. */
 static int exit_code(PyObject *value)
 {
@@ -146,7 +223,7 @@ static void leave_out_ours(PyObject *traceback)
     }
 }
 
-int py_fault_report(const char *file, const char *source, size_t len)
+int py_fault_report(const char *file, const char *source, size_t len, bool guarded)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -160,7 +237,10 @@ int py_fault_report(const char *file, const char *source, size_t len)
         if (traceback)
             PyException_SetTraceback(value, traceback);
         tell(type, value, own_line(traceback, file));
-        if (!source || !print_with_lines(value, file, source, len))
+        const bool shown =
+            source && (guarded ? print_guarded(type, value, traceback, file, source, len)
+                               : print_with_lines(value, file, source, len));
+        if (!shown)
             print_plainly(type, value, traceback);
     }
     Py_XDECREF(type);

@@ -13,8 +13,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 /* Takes the pending exception away. FILE: the name the source was compiled under. SOURCE: its text, so that
- * the traceback shows the lines; NULL: it does not. */
-int py_fault_report(const char *file, const char *source, size_t len);
+ * the traceback shows the lines; NULL: it does not. GUARDED: the program's own lines only, and no module of Python's
+ * is asked: what it would look at is closed by guards. */
+int py_fault_report(const char *file, const char *source, size_t len, bool guarded);
 
 #endif

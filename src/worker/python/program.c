@@ -274,7 +274,9 @@ int py_program_report(const struct worker_job *job, bool *ret_left)
     if (!PyErr_Occurred())
         return 0;
     *ret_left = PyErr_ExceptionMatches(PyExc_SystemExit);
-    return py_fault_report(job->name, guarded ? NULL : job->source, job->len);
+    /* of a guarded session the lines of earlier calls are gone, and have the same name */
+    const bool lines = !guarded || job->kind == WORKER_RUN;
+    return py_fault_report(job->name, lines ? job->source : NULL, job->len, guarded);
 }
 
 void py_program_finish(const struct worker_job *job)
