@@ -95,6 +95,8 @@ try:
         done = subprocess.run(["bwrap", "--bind", str(newer), "/", "--proc", "/proc", "--dev", "/dev", "/usr/sbin/apparmor_parser", "-Q", "-K", "-S", "/profile"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         tap.eq(done.returncode, wanted, f"AppArmor 4 {'refuses a profile with a false rule' if wanted else 'compiles the profile'}", done.stderr)
+    enabled = sorted(f for f in tree(root) - before if f.startswith("etc/systemd"))
+    tap.eq(enabled, [], "no unit is enabled by the packages: nobody's server runs unasked")
     code, text = inside(f"dpkg --remove {' '.join(NAMES)}")
     tap.eq(code, 0, "the packages are removed", text)
     rest = tree(root) - before
