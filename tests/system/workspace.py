@@ -94,6 +94,10 @@ def ordinary(who):
     name = f"plain-{who}"
     genesis = fresh(name, who)
     tap.ok(genesis and len(genesis) == 40, f"{who}: create makes a genesis commit and prints its id", genesis)
+    made, told = workspace("create", "told", who=who), workspace("create", "told-json", "--json", who=who)
+    tap.ok("told is made" in made.err and "cordon workspace import told FOLDER" in made.err and told.err == "",
+           f"{who}: create says what it made and what comes next; with --json it is the object alone", made.story(), told.story())
+    workspace("delete", "told", who=who), workspace("delete", "told-json", who=who)
     tap.eq(in_store(name, "log", "--format=%an %s", who=who)[1], "cordon genesis\n", f"{who}: git log shows the genesis commit")
     one = workspace("import", name, folder("first", FIRST), "--message", "first\n\nwith a body", who=who)
     second = folder("second", SECOND)

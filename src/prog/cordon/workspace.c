@@ -169,6 +169,17 @@ static void set_words(const struct verb *verb, const struct option_list *words,
     }
 }
 
+/* Beside the id, which is for scripts. */
+static void say_made(const char *name)
+{
+    char line[320];
+    snprintf(line, sizeof line,
+             "%s is made, and has no files yet. cordon workspace import %s FOLDER puts some in; "
+             "cordon run --workspace %s FILE works on them",
+             name, name, name);
+    result_note("workspace", line);
+}
+
 /* What changes a workspace is bounded by the policy, and on record. */
 static int order(const struct verb *verb, const struct option_list *words,
                  const struct workspace_options *p, const char *form, struct flow_context *context,
@@ -191,7 +202,10 @@ static int order(const struct verb *verb, const struct option_list *words,
     if (verb->hold == HOLD_READ || verb->hold == HOLD_NONE)
         return workspace_order_become(&o, err);
     o.policy = context->policy;
-    return workspace_note_run(&o, context, err);
+    r = workspace_note_run(&o, context, err);
+    if (r == 0 && is(verb, "create") && !p->json)
+        say_made(words->items[1]);
+    return r;
 }
 
 /* The policy comes first: it may pin the state folder, which the workspaces are in. */
