@@ -157,7 +157,8 @@ def written(u, profile):
 
 
 def small(u):
-    u("pool", "start", "--profile", "locked", "--size", "4")
+    r = u("pool", "start", "--profile", "locked", "--size", "4")
+    u.ok("python: locked: " in r.err and "cordon pool status" in r.err and r.out == "", "pool start says what is made ready, and how to see how far it is", r.story())
     strict, locked = written(u, "strict"), written(u, "locked")
     u.ok(0 < strict <= 1.2 * locked, "a child of strict has no more pages of its own than one of locked, which has half the modules", strict, locked)
 

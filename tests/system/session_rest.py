@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import pathlib
 import signal
 import subprocess
@@ -284,7 +285,7 @@ def idle_memory(u):
     u.ok(listed[large]["idle_memory_mb"] > machine / 100 * 0.74 / 2**20 and listed[small]["idle_memory_mb"] < 40,
          "session list tells what each idle session holds", listed)
     text = u("session", "list").out
-    u.ok(f"idle sessions hold" in text, "session list tells what idle sessions hold together", text)
+    u.ok(re.search(r"idle sessions hold [\d.]{1,5} [MG]B together; .* over [\d.]{1,5} [MG]B ", text), "session list tells what idle sessions hold together, in units of people", text)
     for what, r in (("call", u.cell(small, "6 * 7\n", *little)),
                     ("new session", u("session", "new", "--json", *options, *little)),
                     ("fork", u("session", "fork", "--json", small, *little))):

@@ -118,6 +118,20 @@ static int find_holder(const struct pool_options *o, struct pool_client *ret,
     return pool_client_open(ret, e, POOL_ANSWER_MS, err);
 }
 
+/* They are made ready behind our back, which nobody would see. */
+static void say_started(const char *language, const char *const *names, size_t count)
+{
+    char line[320];
+    size_t n = (size_t)snprintf(line, sizeof line, "%s:", language);
+    for (size_t i = 0; i < count && n < sizeof line - 200; i++)
+        n += (size_t)snprintf(line + n, sizeof line - n, "%s %.20s", i ? "," : "", names[i]);
+    snprintf(
+        line + n, sizeof line - n,
+        ": children are made ready in the background, and runs and sessions take them. `cordon "
+        "pool status` tells how many there are, `cordon pool stop` ends it");
+    result_note("pool", line);
+}
+
 static int start(const struct pool_options *o, struct err *err)
 {
     char holder[4096];
@@ -152,6 +166,8 @@ static int start(const struct pool_options *o, struct err *err)
             r = declined(&a);
     }
     pool_client_close(&c);
+    if (r == 0)
+        say_started(language->name, names, count);
     return r;
 }
 

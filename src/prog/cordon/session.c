@@ -8,6 +8,7 @@
 
 #include "base/jsonw.h"
 #include "base/limits.h"
+#include "base/units.h"
 #include "commands.h"
 #include "languages.h"
 #include "result.h"
@@ -313,6 +314,16 @@ static void print_row(const struct pool_reply *p, uint64_t memory)
            p->reason[0] ? "  " : "", p->reason);
 }
 
+static void print_held(uint64_t held, uint64_t budget)
+{
+    char all[UNITS_TEXT], most[UNITS_TEXT];
+    units_bytes_text(held, all);
+    units_bytes_text(budget, most);
+    printf("idle sessions hold %s together; a call that could bring them over %s "
+           "(sessions.memory_percent) is refused\n",
+           all, most);
+}
+
 static int on_list(struct session_options *o)
 {
     struct pool_answer a;
@@ -342,9 +353,7 @@ static int on_list(struct session_options *o)
     else if (r == 0 && !count)
         result_note(WHO, "no sessions");
     else if (r == 0 && held)
-        printf("idle sessions hold %.1f MB together; a call that could bring them over %.1f MB "
-               "(sessions.memory_percent) is refused\n",
-               (double)held / MIB, (double)o->context.holder.budget / MIB);
+        print_held(held, o->context.holder.budget);
     buf_done(&out);
     return r < 0 ? result_usage(WHO, &err) : EXIT_DONE;
 }
