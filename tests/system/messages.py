@@ -144,6 +144,41 @@ def on_terminal(who, args, **env):
     return seen
 
 
+def typed(who, text, **env):
+    """(exit status, what the terminal shows) of `cordon run` at a terminal where TEXT is typed, and Ctrl-D once behind it."""
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen(programs.command(["run"], who), stdin=theirs, stdout=theirs, stderr=theirs, env=clean_env({"TERM": "xterm", **env}, who), start_new_session=True)
+    os.close(theirs)
+    seen, sent = b"", False
+    while True:
+        try:
+            seen += os.read(ours, 4096)
+        except OSError:  # nobody has it open any more
+            break
+        if b"Ctrl-D ends it" in seen and not sent:
+            os.write(ours, text + b"\x04")
+            sent = True
+    os.close(ours)
+    return p.wait(60), seen.replace(b"\r", b"")
+
+
+def at_a_terminal(who):
+    note = b"cordon: reading the program from standard input; Ctrl-D ends it\n"
+    code, seen = typed(who, b"print(6 * 7)\n'a' + 'b'\n")
+    tap.eq((code, seen[:len(note)], seen.endswith(b"42\n'ab'\n")), (0, note, True), f"{who}: run at a terminal says that it reads standard input, and one Ctrl-D is enough", seen)
+    for env in ({}, {"NO_COLOR": "1"}):
+        code, seen = typed(who, b"import subprocess\n", **env)
+        lines = [l for l in seen.split(b"\n") if b"blocked (input)" in l]
+        tap.ok(code == exits.NEVER_RAN and len(lines) == 1 and (b"\x1b[" in lines[0]) == (not env), f"{who}: a refusal at a terminal is one line, {'without colour where NO_COLOR is set' if env else 'in colour'}", code, seen)
+
+
+def listed():
+    """`make messages`: the list that is read in one go has what a person is told, wherever it stands."""
+    r = subprocess.run([str(pathlib.Path(__file__).resolve().parents[2] / "scripts/messages")], capture_output=True, text=True, timeout=60)
+    for words in ("reading the program from standard input", "who asks does not answer", "is no absolute path", "nothing waits for an answer"):
+        tap.ok(r.returncode == 0 and words in r.stdout, f"the list of messages has: {words}", r.stderr[-500:])
+
+
 def colours(who):
     args = ["exec", "--no-such", "--", "x"]
     tap.eq(on_terminal(who, args), b"\x1b[1;31mcordon exec:\x1b[0m unknown option --no-such; see --help\r\n", f"{who}: a message on a terminal has colour")
@@ -177,7 +212,9 @@ def cut(who):
     s.close()
 
 
+listed()
 for who in users():
+    at_a_terminal(who)
     refusals(who)
     rates(who)
     queue(who)
