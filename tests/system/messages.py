@@ -207,7 +207,7 @@ def cut(who):
     r = s.run("run", "--policy", s.policy("sessions: {no: 1}\n"), "-c", "1")
     tap.ok(r.err.endswith(", idle, memory_percent)\n"), f"{who}: a message about a policy is whole where it fits", r.err)
     r = s.run("run", "--policy", s.policy("no: 1\nnor: 1\n"), "-c", "1")
-    tap.ok(re.search(r"[ ,](rates|breakers|approval|arena|output|audit|escalation|profiles|roles)\.\.\. \(and 1 more: cordon policy check\)\n$", r.err),
+    tap.ok(re.search(r"[ ,](search|verification|rates|breakers|approval|arena|output|audit|escalation|profiles|roles)\.\.\. \(and 1 more: cordon policy check\)\n$", r.err),
            f"{who}: a message about a policy that does not fit ends behind a whole word", r.err)
     s.close()
 
