@@ -29,6 +29,8 @@
 /* Of cordon-javascript, beside a run's memory: 128 MB that the engine reserves for its own lists and hardly uses, and its libraries, which all
  * processes share. */
 #define LIMIT_JAVASCRIPT_SPACE (192 * MIB)
+#define LIMIT_NODE_SPACE                                                                           \
+    (512 * MIB) /* of Node, the same: V8 reserves 128 MB for code, and more for its heap */
 
 /* What a caller may ask for: beyond these a limit is absurd and refused by name. */
 #define LIMIT_WALL_MS_MAX     (7ULL * 24 * 3600 * 1000)

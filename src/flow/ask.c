@@ -109,7 +109,10 @@ int flow_admit(struct flow *f, struct err *err)
                                    .stop = &req->stop,
                                    .approval_wait_ms = req->approval_wait_ms,
                                    .part_of = req->outer ? req->outer->plan : NULL};
-    if (req->kind == FLOW_EXEC) { /* the command line is the code */
+    if (req->kind == FLOW_EXEC && req->source) {
+        f->ask.code = req->source;
+        f->ask.code_len = req->source_len;
+    } else if (req->kind == FLOW_EXEC) { /* the command line is the code */
         f->ask.code = f->arguments.data;
         f->ask.code_len = f->arguments.len;
     }

@@ -65,7 +65,9 @@ struct flow_request {
     struct flow_context *context;
     const struct flow_outer *outer;       /* NULL: no run stands around it */
     const struct policy_profile *profile; /* not for FLOW_EXEC */
-    const char *name;                     /* of the source: a file's name, or <stdin> */
+    const struct policy_profile *
+        judged_by; /* FLOW_EXEC: the source is judged first, as a program of `language`; NULL: not */
+    const char *name;     /* of the source: a file's name, or <stdin> */
     const char *language; /* of the program in a raw source; NULL: whatever the text says */
     const void *source;
     size_t source_len;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's code is judged in a process that has run none of it. What a guest left behind in its own process may
+/* A program that another interpreter runs is judged by ours first, in a process that ends with its verdict.
+ *
+ * A session's code is judged in a process that has run none of it. What a guest left behind in its own process may
  * answer for the judge there: so the verdict that counts is one of a clean child, warm where there is one. The
  * session's own judge is asked afterwards as well, since it makes the tree that is run; it can refuse, but its yes
  * alone is nothing.
@@ -16,7 +18,7 @@ static void take_verdict(struct flow *f, struct flow_result *verdict)
     struct flow_result *r = f->result;
     for (size_t i = 0; i < verdict->violation_count; i++)
         flow_result_violation(r, &verdict->violations[i]);
-    const bool rule = strcmp(verdict->type, "SecurityError") == 0;
+    const bool rule = f->req->kind == FLOW_CALL && strcmp(verdict->type, "SecurityError") == 0;
     flow_result_say(r, verdict->status, verdict->layer, verdict->category,
                     rule ? "REPLSecurityError" : verdict->type, verdict->reason);
     snprintf(r->message, sizeof r->message, "%s", verdict->message);
@@ -28,29 +30,34 @@ int flow_precheck(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct flow_result verdict;
-    if (req->kind != FLOW_CALL || (req->child_fresh && req->session_call == 0))
+    const bool other = req->kind == FLOW_EXEC && req->judged_by;
+    if (!other && (req->kind != FLOW_CALL || (req->child_fresh && req->session_call == 0)))
         return FLOW_GO_ON; /* in a process that has run nothing its own judge will do */
     struct flow_request clean = {.kind = FLOW_CHECK,
                                  .context = req->context,
-                                 .profile = req->profile,
+                                 .profile = other ? req->judged_by : req->profile,
                                  .name = req->name,
-                                 .source = f->source,
-                                 .source_len = f->source_len,
+                                 .source = other ? req->source : f->source,
+                                 .source_len = other ? req->source_len : f->source_len,
                                  .source_too_long = req->source_too_long,
                                  .tools = req->tools,
                                  .memory_by = req->memory_by,
                                  .input = -1,
                                  .nest = req->nest,
-                                 .language = f->language->name,
+                                 .language = other ? req->language : f->language->name,
                                  .python = req->python,
                                  .find = req->find,
-                                 .stop = -1, /* an interrupt waits for the call */
-                                 .pool = true,
+                                 .stop = -1,     /* an interrupt waits for the call */
+                                 .pool = !other, /* the rules of a template are its profile's */
                                  .rules = req->rules,
                                  .escape = req->escape,
                                  .report = req->report,
                                  .report_ctx = req->report_ctx};
     jail_spec_init(&clean.spec);
+    if (other) {
+        clean.spec.limits = req->spec.limits;
+        clean.spec.limits.processes = 0;
+    }
     clean.spec.env = (const char **)pool_env;
     clean.spec.envc = POOL_ENV;
     int r = flow_run(&clean, &verdict, err);

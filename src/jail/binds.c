@@ -55,6 +55,10 @@ int jail_bind_place(const struct jail_bind *b, struct err *err)
 int jail_bind_open(const struct jail_bind *b, struct err *err)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+    if (b->given) {
+        const int copy = fcntl(b->fd, F_DUPFD_CLOEXEC, 0);
+        return copy < 0 ? err_sys(err, "%s", b->source) : copy;
+    }
     if (!b->links)
         how.resolve |= RESOLVE_NO_SYMLINKS;
     FD_AUTO fd = (int)syscall(SYS_openat2, AT_FDCWD, b->source, &how, sizeof how);
@@ -176,8 +180,10 @@ int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int 
             r = source;
             break;
         }
-        fds[i] = spec->binds_detached ? map_to_owner(&spec->binds[i], source, id, err)
-                                      : fd_take(&source);
+        /* a file of our own memory is on no mount; everybody may read it */
+        fds[i] = spec->binds_detached && !spec->binds[i].given
+                     ? map_to_owner(&spec->binds[i], source, id, err)
+                     : fd_take(&source);
         if (fds[i] < 0) {
             r = fds[i];
             break;

@@ -266,6 +266,8 @@ static int own_bind(const struct jail_spec *spec, size_t i, int sent, struct err
     uint64_t attrs =
         MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
         (b->writable ? spec->run_written ? 0ULL : MOUNT_ATTR_NOEXEC : MOUNT_ATTR_RDONLY);
+    if (b->given) /* a file of the supervisor's memory: it is copied, and on no mount */
+        return dup(sent);
     if (spec->binds_detached) {
         struct mount_attr set = {.attr_set = attrs};
         if (mount_setattr(sent, "", AT_EMPTY_PATH | AT_RECURSIVE, &set, sizeof set) < 0)

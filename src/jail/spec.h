@@ -39,6 +39,8 @@ struct jail_bind {
     bool lower;  /* the lower layer of /workspace: not shown itself, and never changed */
     bool links;  /* the operator named SOURCE, not the caller: links on the way are followed */
     uint64_t device, inode; /* of what SOURCE must be; inode 0: whatever is there */
+    bool given; /* SOURCE is only a word for it: the file is open as FD, which stays the caller's */
+    int fd;
 };
 
 #define JAIL_LIMITS(X)                                                                             \

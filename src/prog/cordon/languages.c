@@ -23,7 +23,9 @@ const char *languages_help(bool conditions)
     static char text[120];
     char all[80];
     list(conditions, all, sizeof all);
-    snprintf(text, sizeof text, "%s (by the file's ending, else %s)", all,
+    /* Node is no language: it is another interpreter of one, and `run` alone starts it */
+    const bool node = !conditions && language_named("javascript")->worker;
+    snprintf(text, sizeof text, "%s%s (by the file's ending, else %s)", all, node ? ", node" : "",
              language_default()->name);
     return text;
 }

@@ -298,7 +298,7 @@ static int find_programs(struct flow_request *req, char *nest, char *python, siz
     int r = here_proc(err); /* gate, audit and jail identify processes by /proc */
     if (r == 0)
         r = programs_find("cordon-nest", nest, size, err);
-    if (r == 0 && req->kind != FLOW_EXEC)
+    if (r == 0 && (req->kind != FLOW_EXEC || req->judged_by))
         r = programs_find(language_default()->worker, python, size, err);
     req->nest = nest;
     req->python = python;

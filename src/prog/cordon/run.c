@@ -11,6 +11,7 @@
 #include "jail_options.h"
 #include "languages.h"
 #include "method.h"
+#include "node.h"
 #include "result.h"
 #include "source.h"
 #include "tools.h"
@@ -168,6 +169,19 @@ static bool shows_argv(const struct policy_profile *p)
     return !p->guards;
 }
 
+/* FILE NULL: there is none. What Node runs is judged as JavaScript. */
+static int choose_language(const struct run_options *o, const char *file,
+                           const struct language **ret, struct err *err)
+{
+    *ret = language_named("javascript");
+    if (node_is(o->lang) && (*ret)->worker)
+        return 0;
+    int r = languages_choose(o->lang, file, false, ret, err);
+    if (r == 0 && !(*ret)->worker)
+        return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
+    return r;
+}
+
 /* FILE, or the words of -c. */
 static int choose_source(const struct run_options *o, const struct option_list *words,
                          struct flow_request *req, struct text *t, struct err *err)
@@ -181,9 +195,7 @@ static int choose_source(const struct run_options *o, const struct option_list *
                        "write the value into the program",
                        req->args[0], req->profile->name);
     const struct language *l;
-    int r = languages_choose(o->lang, o->code ? NULL : file, false, &l, err);
-    if (r == 0 && !l->worker)
-        return err_set(err, ERR_USAGE, "a condition is evaluated by `cordon eval`, not run");
+    int r = choose_language(o, o->code ? NULL : file, &l, err);
     if (r == 0)
         r = languages_intake(o->intake, o->code ? ".py" : file, &req->raw, err);
     req->language = o->lang ? o->lang : r == 0 && !req->raw ? l->name : NULL;
@@ -191,6 +203,22 @@ static int choose_source(const struct run_options *o, const struct option_list *
         return r < 0 ? r : read_source(file, req, t, err);
     take_code(o->code, req);
     return 0;
+}
+
+/* What Node cannot have is refused by name. */
+static int run_by_node(const struct run_options *o, struct flow_request *req,
+                       struct node_program *node, struct arena *mem, struct err *err)
+{
+    const char *no =
+        req->tools && req->tools[0] ? "calls no tools: --tool is for our own workers"
+        : o->method                 ? "has no --method"
+        : req->raw ? "takes a program, not a model's answer: give it a FILE or --intake source"
+        : !req->profile->threads ? "has threads: --profile standard and open let it"
+        : req->source_too_long   ? "takes no program of that length"
+                                 : NULL;
+    if (no)
+        return err_set(err, ERR_USAGE, "--lang node: Node %s", no);
+    return node_request(req, node, mem, err);
 }
 
 int cmd_run(int argc, char **argv)
@@ -202,6 +230,7 @@ int cmd_run(int argc, char **argv)
     struct option_list words = {0};
     struct text source = {0};
     struct workspace_run workspace = {.open = false};
+    struct node_program node = NODE_PROGRAM_INIT;
     struct err err = ERR_INIT;
     struct arena mem;
     exits_heed_early();
@@ -225,17 +254,20 @@ int cmd_run(int argc, char **argv)
             r = choose_method(&o, &req, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
-        if (r == 0)
+        if (r == 0 && !node_is(o.lang))
             r = jail_options_files(&o.jail, &req.spec, req.profile, &err);
         tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
         req.look = o.events && o.images ? images_events : NULL;
         req.pool = context.policy && context.policy->pool.enabled;
+        if (r == 0 && node_is(o.lang))
+            r = run_by_node(&o, &req, &node, &mem, &err);
         if (r == 0)
             r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);
         if (r == 0)
             r = result_run("cordon run", &req, &o.jail, o.json, &err);
     }
+    node_done(&node);
     free(source.data);
     workspace_run_done(&workspace);
     flow_context_close(&context);

@@ -213,6 +213,8 @@ static const char *kind_word(enum policy_rule_kind kind)
         return "subscript-deny";
     case POLICY_MODULE_DENY:
         return "module-deny";
+    case POLICY_IMPORT_ALLOW:
+        return "module-allow";
     default:
         return NULL;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree -> findings, by the table of rules.js and the profile's own rules.
 import { walk, CHILDREN } from './nodes.js';
-import { holds, finding } from './rules.js';
+import { holds, finding, isForNode } from './rules.js';
 
 const GLOBALS = new Set(['globalThis', 'window', 'self', 'global', 'frames', 'parent', 'top']);
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'execScript']);
@@ -67,6 +67,7 @@ export const check = (tree, names, options, path) => {
   const findings = [];
   const rules = options.rules || 'strict';
   const deny = options.deny || [];
+  const isNode = isForNode(options);
   const say = (rule, name, node, detail) => {
     if (holds(rule, rules)) findings.push(finding(rule, name, node.loc.start, path, detail));
   };
@@ -90,7 +91,7 @@ export const check = (tree, names, options, path) => {
     if (node.name === 'Function' && !(parent.type === 'BinaryExpression' && parent.operator === 'instanceof' && field === 'right')
         && !(parent.type === 'MemberExpression' && field === 'object' && memberName(parent) === 'prototype' && rules !== 'strict'))
       say('js.name.Function', 'Function', node);
-    if (node.name === 'require' && parent.type === 'CallExpression' && field === 'callee') {
+    if (!isNode && node.name === 'require' && parent.type === 'CallExpression' && field === 'callee') {
       const what = parent.arguments.length > 0 ? constant(parent.arguments[0]) : null;
       say('js.call.require', what === null ? 'require' : `require(${JSON.stringify(what)})`, node);
     }

@@ -5,7 +5,7 @@ import { parse, DEPTH, TooDeep, TooLong } from './parse.js';
 import { analyse } from './scope.js';
 import { check, constant } from './check.js';
 import { checkText } from './text.js';
-import { finding, holds } from './rules.js';
+import { finding, holds, isForNode } from './rules.js';
 import { write } from './write.js';
 import { persist, wrapAwait, hasTopAwait, showsValue, giveWay } from './session.js';
 import { erase, dropUnusedImports } from './typescript.js';
@@ -27,7 +27,7 @@ const read = (text, path, options, mode, language) => {
     return out;
   }
   try {
-    Object.assign(out, parse(text, language, mode));
+    Object.assign(out, parse(text, language, mode, isForNode(options)));
   } catch (error) {
     if (error instanceof SyntaxError && error.loc && !/^Not enough stack space/.test(error.message)) {
       out.syntax = { message: error.message.replace(/ \(\d+:\d+\)$/, ''), line: error.loc.line, column: error.loc.column + 1, path };
@@ -57,6 +57,7 @@ const read = (text, path, options, mode, language) => {
 // What a text asks for: {specifier, path: that it means or null, node, dynamic}
 const requestsOf = (unit, options) => {
   const requests = [];
+  if (isForNode(options)) return requests;
   const ask = (specifier, node, dynamic) => {
     const path = resolvePath(specifier, unit.path);
     const denied = (options.deny || []).find((rule) => rule.kind === 'module-deny' && rule.name === specifier);
@@ -319,6 +320,7 @@ const linked = (entry, given, options) => {
     for (const request of unit.requests) answer.imports.push({ specifier: request.specifier, line: request.node.loc.start.line, column: request.node.loc.start.column + 1, path: unit.path, dynamic: request.dynamic });
   }
   if (answer.findings.length > 0 || answer.syntax || needs.length > 0 || missing.some((one) => !one.dynamic)) return answer;
+  if (isForNode(options)) return { ...answer, script: '0;\n', lines: [1] };
   const word = freshWord(units);
   const graph = prepareGraph(units, word);
   answer.missing.push(...unresolved(graph));

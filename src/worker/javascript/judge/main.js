@@ -16,7 +16,9 @@
 //           "mode": "script" | "module" | "session",   script: what is module syntax makes it a module, as in Node
 //           "rules": "none" | "standard" | "strict",   the built-in table of rules.js that holds; default "strict"
 //           "deny": [{"kind", "name", "id", "hint"}],  the profile's own rules: name-deny, call-deny, attribute-deny, subscript-deny,
-//                                                      module-deny; a name may end in *
+//                                                      module-deny; a name may end in *. module-allow of `node` says that Node
+//                                                      runs the text: `require` and its own modules are there, `return` may stand
+//                                                      outside of functions, nothing is linked, and `script` is a number
 //           "path": "/workspace/main.js"}              what the text is called where it has no path (judge only)
 //
 // answer: {"syntax": null | {"message", "line", "column", "path"},

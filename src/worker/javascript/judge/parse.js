@@ -64,8 +64,8 @@ const parserFor = (language) => {
   return typescript;
 };
 
-const once = (text, language, sourceType, topAwait) =>
-  parserFor(language).parse(text, { ecmaVersion: VERSION, sourceType, locations: true, allowHashBang: true, allowAwaitOutsideFunction: topAwait });
+const once = (text, language, sourceType, topAwait, topReturn = false) =>
+  parserFor(language).parse(text, { ecmaVersion: VERSION, sourceType, locations: true, allowHashBang: true, allowAwaitOutsideFunction: topAwait, allowReturnOutsideFunction: topReturn });
 
 const isModuleError = (error) => /'import' and 'export' may appear only|Cannot use 'import\.meta' outside a module/.test(error.message);
 
@@ -83,12 +83,12 @@ const asObject = (text, language) => {
 
 // -> {tree, goal}. A script whose text is none without module syntax, or without `await` outside of functions, is tried as what it would be
 // then; what the first try said is the error where both fail.
-export const parse = (text, language, mode) => {
+export const parse = (text, language, mode, isNode) => {
   if (mode === 'module') return { tree: once(text, language, 'module', true), goal: 'module' };
   const object = mode === 'session' ? asObject(text, language) : null;
   if (object) return object;
   try {
-    return { tree: once(text, language, 'script', false), goal: 'script' };
+    return { tree: once(text, language, 'script', false, isNode), goal: 'script' };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     if (isModuleError(error)) return { tree: once(text, language, 'module', true), goal: 'module' };

@@ -44,3 +44,6 @@ export const holds = (rule, rules) => {
 export const finding = (rule, name, at, path, detail) => ({
   rule, name, line: at.line, column: at.column + 1, detail: detail || RULES[rule].detail, hint: RULES[rule].hint, path,
 });
+
+// Whether Node runs the text, and not the second context: a profile says so by a rule.
+export const isForNode = (options) => (options.deny || []).some((rule) => rule.kind === 'module-allow' && rule.name === 'node');

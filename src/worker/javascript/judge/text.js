@@ -2,7 +2,7 @@
 // The plain-text table: what decides of a text that has no tree. A broken program runs nowhere here, but whoever repairs it is to hear of
 // the danger first, and a text that one parser cannot read another one may. Escapes of letters are read first; comments and strings
 // count, since without a tree nothing tells them from code.
-import { holds, finding } from './rules.js';
+import { holds, finding, isForNode } from './rules.js';
 
 const TABLE = [
   ['js.name.eval', /\beval\s*(?:\?\.\s*)?[(`]/g, 'eval'],
@@ -24,7 +24,7 @@ export const checkText = (text, options, path) => {
   const findings = [];
   const plain = read(text);
   for (const [rule, pattern, name] of TABLE) {
-    if (!holds(rule, options.rules || 'strict')) continue;
+    if (!holds(rule, options.rules || 'strict') || (rule === 'js.call.require' && isForNode(options))) continue;
     pattern.lastIndex = 0;
     const found = pattern.exec(plain);
     if (!found) continue;

@@ -186,6 +186,21 @@ export const own = [
   ['import x from "./x.js"', [{ kind: 'module-deny', name: './x.js', id: 'js.module.x' }], 'js.module.x'],
 ];
 
+// Node runs it: [source, rule or null].
+export const forNode = [
+  ['const fs = require("fs"); fs.readFileSync("a")', null],
+  ['import fs from "node:fs"', null],
+  ['import x from "./not-there.mjs"', null],
+  ['import("fs")', null],
+  ['if (x) return; f()', null],
+  ['require("fs", ', 'syntax'],
+  ['eval("1")', 'js.name.eval'],
+  ['new Function("1")', 'js.name.Function'],
+  ['obj.__proto__ = 1', 'js.attr.__proto__'],
+  ['this.constructor.constructor("return process")()', 'js.attr.constructor'],
+  ['eval("1" + ', 'js.name.eval'],
+];
+
 // Nested N deep: a tree or a clean refusal, never a crash and never a long time.
 export const deep = {
   parentheses: (n) => '('.repeat(n) + '1' + ')'.repeat(n),
