@@ -252,6 +252,7 @@ static int write_options(struct buf *to, const struct judging *j)
                  j->profile->guards               ? "strict"
                  : js_judge_has_rules(j->profile) ? "standard"
                                                   : "none");
+    jsonw_bool(&w, "interrupts", j->source->session);
     write_rules(&w, j->profile);
     jsonw_close(&w, '}');
     return w.bad;

@@ -327,7 +327,7 @@ const linked = (entry, given, options) => {
   if (answer.missing.some((one) => !one.dynamic)) return answer;
   const script = new Script();
   const session = options.mode === 'session';
-  if (session) for (const unit of graph) if (unit.tree) giveWay(unit.tree);
+  if (session && options.interrupts) for (const unit of graph) if (unit.tree) giveWay(unit.tree);
   if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
   else plainScript(script, graph, word, answer, session);
   answer.script = script.text;

@@ -19,6 +19,7 @@
 //                                                      module-deny; a name may end in *. module-allow of `node` says that Node
 //                                                      runs the text: `require` and its own modules are there, `return` may stand
 //                                                      outside of functions, nothing is linked, and `script` is a number
+//           "interrupts": bool,                        session: loops look at $cordonFlag[0] and call $cordonGiveWay(), which the worker defines
 //           "path": "/workspace/main.js"}              what the text is called where it has no path (judge only)
 //
 // answer: {"syntax": null | {"message", "line", "column", "path"},

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of Ruby costs beside ruby itself: with no holder, warm, the fork of a session, a warm child that waits.
+"""What a run of Ruby or JavaScript costs beside ruby and node themselves: with no holder, warm, the fork of a session, a warm child that waits.
 
-Usage: ruby.py BUILD [--rounds N]. Whole commands, with their start and end; the rows take turns, and the ratios are of p50. BENCH_STRICT=1: a missed goal is a
+Usage: language.py BUILD ruby|javascript [--rounds N]. Whole commands, with their start and end; the rows take turns, and the ratios are of p50. BENCH_STRICT=1: a missed goal is a
 failure."""
 import argparse
 import os
@@ -16,6 +16,7 @@ import time
 
 options = argparse.ArgumentParser()
 options.add_argument("build")
+options.add_argument("language", choices=("ruby", "javascript"))
 options.add_argument("--rounds", type=int, default=40)
 o = options.parse_args()
 TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-bench-", dir=os.environ.get("TMPDIR", "/tmp")))
@@ -24,7 +25,13 @@ ENV = {"PATH": "/usr/bin:/bin", "HOME": str(TOP), "LANG": "C.UTF-8", "XDG_CONFIG
 (TOP / "cordon").mkdir(mode=0o700)
 (TOP / "cordon/policy.yaml").write_text('version: 1\nrates: {executions: 1000, window: 1ms, concurrent: 200}\naudit: {sync: "off", duplicates: 0}\n')
 (TOP / "no-pool.yaml").write_text("version: 1\npool: {enabled: false}\n")
-(TOP / "one.rb").write_text("puts 1\n")
+NODE = shutil.which("node") or "/usr/bin/node"
+# the file, its program, what a session binds, and the bare commands
+FILE, PROGRAM, BINDS, BARE = {
+    "ruby": ("one.rb", "puts 1\n", "x = (1..1000).to_a",
+             {"bare ruby": ["/usr/bin/ruby"], "bare ruby, without gems": ["/usr/bin/ruby", "--disable=gems,did_you_mean,error_highlight,rubyopt"]}),
+    "javascript": ("one.js", "console.log(1);\n", "let x = Array.from({ length: 1000 }, (_, i) => i);", {"bare node": [NODE]})}[o.language]
+(TOP / FILE).write_text(PROGRAM)
 CORDON = str(pathlib.Path(o.build).resolve() / "cordon")
 missed = []
 
@@ -40,11 +47,10 @@ def fork():
     command(CORDON, "session", "fork", "bench", "branch")
 
 
-ROWS = {"bare ruby": lambda: command("/usr/bin/ruby", "one.rb"),
-        "bare ruby, without gems": lambda: command("/usr/bin/ruby", "--disable=gems,did_you_mean,error_highlight,rubyopt", "one.rb"),
-        "cordon run, no holder": lambda: command(CORDON, "run", "--policy", "no-pool.yaml", "one.rb"),
-        "cordon run, warm": lambda: command(CORDON, "run", "one.rb"),
-        "cordon session fork": fork}
+ROWS = {name: lambda words=words: command(*words, FILE) for name, words in BARE.items()}
+ROWS |= {"cordon run, no holder": lambda: command(CORDON, "run", "--policy", "no-pool.yaml", FILE),
+         "cordon run, warm": lambda: command(CORDON, "run", FILE),
+         "cordon session fork": fork}
 GOALS = {"cordon run, warm": 1 / 10}
 
 
@@ -73,21 +79,21 @@ def idle_mb():
     """What 60 more children that wait take from the machine: the middle of three looks."""
     each = []
     for _ in range(3):
-        command(CORDON, "pool", "start", "--lang", "ruby", "--size", "4")
+        command(CORDON, "pool", "start", "--lang", o.language, "--size", "4")
         time.sleep(2)
         before = taken_kb()
-        command(CORDON, "pool", "start", "--lang", "ruby", "--size", "64")
+        command(CORDON, "pool", "start", "--lang", o.language, "--size", "64")
         time.sleep(3)
         each.append((taken_kb() - before) / 60 / 1024)
     return statistics.median(each)
 
 
 try:
-    command(CORDON, "pool", "start", "--lang", "ruby", "--size", "8")
-    command(CORDON, "session", "new", "--lang", "ruby", "bench")
-    command(CORDON, "session", "run", "bench", "-c", "x = (1..1000).to_a")
+    command(CORDON, "pool", "start", "--lang", o.language, "--size", "8")
+    command(CORDON, "session", "new", "--lang", o.language, "bench")
+    command(CORDON, "session", "run", "bench", "-c", BINDS)
     figures = measure()
-    bare = statistics.median(figures["bare ruby"])
+    bare = statistics.median(figures[next(iter(BARE))])
     print(f"{'':<34} {'p50 ms':>8} {'p95 ms':>8} {'/bare':>8}  goal")
     for name, ms in figures.items():
         p50, p95 = statistics.median(ms), sorted(ms)[int(len(ms) * 0.95)]
