@@ -16,5 +16,6 @@ try { throw new Own('mine'); } catch (e) { console.log(String(e), e.code, e inst
 console.log([3, 1, 2].toSorted(), [1, 2, 3].at(-1), 'a-b-c'.replaceAll('-', '+'), 10n ** 20n);
 console.log(new Intl.NumberFormat('en-US').format(1234567.891), new Date(0).toISOString(), (1234.5).toFixed(2), parseInt('12px'), Number('0x1f'));
 console.log(Array.from(new Map([['a', 1]])), Object.fromEntries([['x', 1]]), JSON.stringify({ u: undefined, d: new Date(0), n: NaN }));
+console.log([[2, 'b'], [1, 'a'], [3, 'c']].sort((a, b) => a[0] === b[0]), [3, 1, 2].sort((a, b) => a > b), [3, 1, 2].sort(), [10, 9, 1].sort((a, b) => a - b), new Int8Array([3, 1, 2]).sort((a, b) => b - a));
 process.stdout.write('no line end');
 process.stdout.write('\n');
