@@ -17,24 +17,43 @@ const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
     return &h->ring[n % (2 * LOOP_SYMBOLS)];
 }
 
+/* What is in a cycle: the last LAG tokens. */
+struct content {
+    uint64_t words;
+    bool list, line;
+    int64_t least, most; /* of its numbers; -1: it has none */
+};
+
+static struct content content_of(const struct cycle_history *h, uint64_t lag)
+{
+    struct content c = {.least = -1, .most = -1};
+    for (uint64_t i = h->count - lag; i < h->count; i++) {
+        const struct cycle_token *t = cycle_at(h, i);
+        c.words += t->letters;
+        c.list |= t->list;
+        c.line |= t->line;
+        c.most = t->value > c.most ? t->value : c.most;
+        if (t->value >= 0 && (c.least < 0 || t->value < c.least))
+            c.least = t->value;
+    }
+    return c;
+}
+
 /* How many tokens a loop of the last LAG tokens must have. */
 static uint64_t needed(const struct cycle_history *h, uint64_t lag, bool numbered)
 {
-    uint64_t words = 0, least = CYCLE_TOKENS, copies = CYCLE_COPIES;
-    bool list = false, line = false;
-    for (uint64_t i = h->count - lag; i < h->count; i++) {
-        words += cycle_at(h, i)->letters;
-        list |= cycle_at(h, i)->list;
-        line |= cycle_at(h, i)->line;
-    }
-    if (!words || (words <= 2 && list)) {
-        least = CYCLE_DATA_TOKENS;
-    } else if (2 * words < lag) {
-        least = line ? CYCLE_CODE_TOKENS : CYCLE_STRUCTURE_TOKENS;
-        copies = words < 3 && line ? CYCLE_LINE_COPIES : CYCLE_CODE_COPIES;
+    const struct content c = content_of(h, lag);
+    uint64_t least = CYCLE_TOKENS, copies = CYCLE_COPIES;
+    if (!c.words || (c.words <= 2 && c.list)) {
+        const bool rows = lag >= CYCLE_ROW_LEAST && c.least != c.most;
+        least = rows ? CYCLE_ROW_TOKENS : CYCLE_DATA_TOKENS;
+        copies = rows ? CYCLE_ROW_COPIES : CYCLE_COPIES;
+    } else if (2 * c.words < lag) {
+        least = c.words < 3 && !c.line ? CYCLE_ONE_LINE_TOKENS : CYCLE_CODE_TOKENS;
+        copies = c.words < 3 ? CYCLE_LINE_COPIES : CYCLE_CODE_COPIES;
     }
     uint64_t most = least > copies * lag ? least : copies * lag;
-    return numbered ? CYCLE_NUMBERED * most : most;
+    return numbered && least > CYCLE_TOKENS ? CYCLE_NUMBERED * most : most;
 }
 
 /* Whether each number of the last copies is constant or goes on by a constant step. */

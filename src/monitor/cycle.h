@@ -14,14 +14,19 @@
 
 #include <stdbool.h>
 
-#define CYCLE_COPIES           4
-#define CYCLE_NUMBERED         4  /* times as many tokens where numbers differ: people count, too */
-#define CYCLE_TOKENS           48 /* of a loop, its copies together */
-#define CYCLE_STRUCTURE_TOKENS 1024 /* the same where marks outnumber words: markup, code, tables */
-#define CYCLE_CODE_TOKENS      256  /* the same in whole lines that have words: code */
-#define CYCLE_CODE_COPIES      8    /* of such lines with three words or more ... */
-#define CYCLE_LINE_COPIES      64   /* ... and with fewer */
-#define CYCLE_DATA_TOKENS      4096 /* the same where there are no words, or one of a list */
+#define CYCLE_COPIES 4
+#define CYCLE_NUMBERED                                                                             \
+    8 /* times as many tokens where numbers differ and it is no prose: tables count, too */
+#define CYCLE_TOKENS      48  /* of a loop, its copies together */
+#define CYCLE_CODE_TOKENS 160 /* the same where marks outnumber words: markup, code */
+#define CYCLE_CODE_COPIES 12  /* of such a cycle with three words or more ... */
+#define CYCLE_LINE_COPIES 64  /* ... and with fewer */
+#define CYCLE_ONE_LINE_TOKENS                                                                      \
+    384 /* the same as CYCLE_CODE_TOKENS with fewer words and no end of a line */
+#define CYCLE_DATA_TOKENS 4096 /* the same where there are no words, or one of a list */
+#define CYCLE_ROW_TOKENS  512  /* the same of rows with different numbers ... */
+#define CYCLE_ROW_LEAST   5    /* ... of so many tokens, ... */
+#define CYCLE_ROW_COPIES  64   /* ... so many times */
 
 struct cycle_token {
     uint64_t byte;

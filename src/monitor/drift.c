@@ -1,52 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two tokens are the context of the third. A context that came often remembers what followed it. In a loop with edits at random
- * places every context is mostly followed by what followed it before. In records (a log, a table, documentation of similar functions)
- * there are contexts that are nearly always followed by something new: the slots for what differs. So:
+/* The end of the stream is laid beside what stands one cycle before it, and the cycle before that, four copies or more, so that
+ * corresponding tokens are in one column. A loop that drifts has its edits anywhere: nearly every column has one token that most
+ * copies agree on. Records (a log, a list of functions, documentation of similar things) have columns for what differs, in which every
+ * copy has something new, or two words take turns. So:
  *
- *   known      the context came at least VISITS times in the last HORIZON tokens
- *   new slot   a known context of which at least NEW_SHARE of the last eight visits brought something new
- *   a loop     in the last WINDOW tokens: mostly words, many known contexts, mostly followed by what followed them before,
- *              nearly no new slot, a short distance; and all this for SUSTAINED tokens
+ *   the period   pairs of tokens that were there before vote for their distance; the two distances with most votes are tried
+ *   beside       the best alignment of the last tokens with those one period before, in a band around it: a copy may have
+ *                lost or gained a few
+ *   a loop       mostly words; MATCH of the tokens are the same one copy before; nearly no column without a common token
  *
- * The numbers were chosen on 39,538 segments of 8,000 bytes of Debian's headers, Python, documentation and tables (no false
+ * The numbers were chosen on 90,000 segments of 8,000 bytes of Debian's headers, Python, JavaScript and documentation (no false
  * abort) and on loops of 4 to 100 words with up to 20 % edits; test_quality.c repeats both. */
 #include "monitor/drift.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW      256
-#define HORIZON     4096
-#define SLOTS       8192 /* a power of two */
-#define PROBES      8
-#define VISITS      4
-#define NEW_SHARE   0.7
-#define WORD_SHARE  0.65
-#define KNOWN_SHARE 0.4
-#define SAME_SHARE  0.6
-#define NEW_SLOTS   3
-#define DISTANCE    128
-#define SUSTAINED   192
-#define PENALTY     4 /* a token at which it is no loop takes away so many at which it was */
-#define FOLLOWERS   3
+#define LAG_LEAST  3
+#define LAG_MOST   144
+#define RING       1024 /* a power of two, more than SPAN_MOST + 2 * LAG_MOST */
+#define VOTES      64   /* tokens whose votes count */
+#define VOTES_MIN  8    /* votes from which a distance is tried */
+#define PAIRS      4096 /* a power of two */
+#define SPAN_LEAST 46   /* tokens of all copies together */
+#define SPAN_MOST  (4 * LAG_MOST)
+#define BAND_MOST  17
+#define WIDTH      (2 * BAND_MOST + 1)
+#define MEMBERS    12   /* of a column: so many copies are looked at */
+#define MATCH      0.57 /* share of tokens that are the same one copy before ... */
+#define MATCH_OLD                                                                                  \
+    0.4 /* ... where what repeats exactly begins: else it is an exact loop and its text before */
+#define OLD_LEAST                                                                                  \
+    3 /* tokens before that one: with fewer it is an exact loop, or has its first edit soon */
+#define MATCH_NEW 0.66 /* ... where there is a column in which every copy has another one */
+#define WORDS     0.8
+#define NEW       0.05 /* share of columns in which every copy has another token */
+#define TURNS     0.08 /* the same, and those in which two tokens take turns; and one */
 
-struct context {
-    uint64_t key, followers[FOLLOWERS]; /* the newest first */
-    uint64_t at;                        /* its last visit, from 1; 0: never */
-    uint8_t visits, news; /* news: a bit a visit, the newest lowest: what followed was new */
+enum step { STEP_BOTH, STEP_GAINED, STEP_LOST };
+
+struct pair {
+    uint64_t key, at; /* from 1; 0: never */
 };
 
-struct seen {
-    bool word, known, same, slot;
-    uint32_t distance;
+/* How many tokens are the same one copy before, and how many of those before the end that repeats exactly. */
+struct matches {
+    unsigned all, old;
+};
+
+struct columns {
+    unsigned all, new, turns;
 };
 
 struct drift {
-    uint64_t key, count, before[2];
-    struct seen ring[WINDOW];
-    uint64_t words, known, same, slots, distance; /* sums over the ring */
-    uint64_t sustained;
-    struct context contexts[SLOTS];
+    uint64_t key, count, before, next; /* next: nothing is tried before so many tokens */
+    uint64_t ring[RING];
+    bool word[RING];
+    uint8_t votes[VOTES];  /* the distance a token voted for; 0: none */
+    unsigned voted, words; /* of the last VOTES tokens: votes, and words */
+    uint8_t tally[LAG_MOST + 1];
+    struct pair pairs[PAIRS];
+    /* one trial */
+    int16_t score[2][WIDTH];
+    uint8_t steps[SPAN_MOST][WIDTH];
+    uint16_t back[SPAN_MOST]; /* how far before it the corresponding token stands; 0: it has none */
 };
 
 struct drift *drift_new(uint64_t key)
@@ -62,96 +79,213 @@ void drift_free(struct drift *d)
     free(d);
 }
 
-/* The context of the next token; the oldest one nearby makes way for a new one. */
-static struct context *find(struct drift *d)
+static uint64_t token(const struct drift *d, uint64_t n)
 {
-    uint64_t key = (d->before[0] ^ d->key) * 0x9e3779b97f4a7c15U;
-    key = (key ^ (key >> 32) ^ d->before[1]) * 0xd6e8feb86659fd93U;
+    return d->ring[n % RING];
+}
+
+/* The distance of the pair that SYMBOL ends to where it was last; 0: too far, or never. */
+static unsigned distance(struct drift *d, uint64_t symbol)
+{
+    uint64_t key = (d->before ^ d->key) * 0x9e3779b97f4a7c15U;
+    key = (key ^ (key >> 32) ^ symbol) * 0xd6e8feb86659fd93U;
     key ^= key >> 32;
-    struct context *oldest = NULL;
-    for (unsigned i = 0; i < PROBES; i++) {
-        struct context *c = &d->contexts[(key + i) & (SLOTS - 1)];
-        if (c->at && c->key == key && d->count - c->at <= HORIZON)
-            return c;
-        if (!oldest || c->at < oldest->at)
-            oldest = c;
+    struct pair *p = &d->pairs[key % PAIRS];
+    uint64_t lag = p->at && p->key == key ? d->count - p->at : 0;
+    *p = (struct pair){key, d->count};
+    d->before = symbol;
+    return lag <= LAG_MOST ? (unsigned)lag : 0;
+}
+
+static void vote(struct drift *d, unsigned lag)
+{
+    uint8_t *old = &d->votes[d->count % VOTES];
+    if (*old) {
+        d->tally[*old]--;
+        d->voted--;
     }
-    *oldest = (struct context){.key = key};
-    return oldest;
-}
-
-/* What the next token says of its context, before it is noted there. */
-static struct seen look(const struct drift *d, const struct context *c, bool fresh)
-{
-    struct seen s = {0};
-    unsigned last = c->visits < 8 ? c->visits : 8;
-    if (c->visits < VISITS)
-        return s;
-    if (__builtin_popcount(c->news & ((1U << last) - 1)) >= NEW_SHARE * last) {
-        s.slot = true;
-        return s;
+    *old = (uint8_t)lag;
+    if (lag) {
+        d->tally[lag]++;
+        d->voted++;
     }
-    s.known = true;
-    s.same = !fresh;
-    s.distance = (uint32_t)(d->count - c->at);
-    return s;
 }
 
-static void note(struct drift *d, struct context *c, uint64_t symbol, bool fresh)
+/* Copies differ in length: so much either way is the same distance. */
+static unsigned spread(unsigned lag)
 {
-    if (c->at) {
-        c->news = (uint8_t)(c->news << 1 | fresh);
-        if (c->visits < UINT8_MAX)
-            c->visits++;
+    return 1 + lag / 16;
+}
+
+/* The distance with most votes, OTHER and its neighbours apart; 0: none has enough. */
+static unsigned most_voted(const struct drift *d, unsigned other)
+{
+    unsigned most = VOTES_MIN - 1, best = 0;
+    for (unsigned lag = LAG_LEAST; lag <= LAG_MOST; lag++) {
+        unsigned around = spread(lag), sum = 0;
+        if (other && lag + around + spread(other) >= other && lag <= other + around + spread(other))
+            continue;
+        for (unsigned k = lag - around; k <= lag + around && k <= LAG_MOST; k++)
+            sum += d->tally[k];
+        if (sum > most) {
+            most = sum;
+            best = lag;
+        }
     }
-    unsigned at = 0;
-    while (at < FOLLOWERS - 1 && c->followers[at] != symbol)
-        at++;
-    memmove(c->followers + 1, c->followers, at * sizeof *c->followers);
-    c->followers[0] = symbol;
-    c->at = d->count;
+    return best;
 }
 
-static bool is_new(const struct context *c, uint64_t symbol)
+static int band_of(unsigned lag)
 {
-    for (unsigned i = 0; i < FOLLOWERS; i++)
-        if (c->followers[i] == symbol)
-            return false;
-    return true;
+    unsigned half = 0; /* three times how far the length of a copy wanders */
+    while (half * half * 5 < 6 * lag)
+        half++;
+    half += 2;
+    return (int)(half < lag ? half < BAND_MOST ? half : BAND_MOST : lag - 1);
 }
 
-static void slide(struct drift *d, struct seen s)
+/* Fills steps for the last SPAN tokens, each against those LAG before it, HALF either way; returns where the best one ends. */
+static int align(struct drift *d, unsigned lag, unsigned span, int half)
 {
-    struct seen *old = &d->ring[d->count % WINDOW];
-    d->words += (uint64_t)s.word - old->word;
-    d->known += (uint64_t)s.known - old->known;
-    d->same += (uint64_t)s.same - old->same;
-    d->slots += (uint64_t)s.slot - old->slot;
-    d->distance += (uint64_t)s.distance - old->distance;
-    *old = s;
+    const uint64_t from = d->count - span;
+    const int width = 2 * half + 1;
+    memset(d->score, 0, sizeof d->score);
+    for (unsigned i = 0; i < span; i++) {
+        int16_t *now = d->score[i & 1], *old = d->score[(i & 1) ^ 1];
+        const uint64_t x = token(d, from + i);
+        for (int k = width - 1; k >= 0; k--) {
+            const uint64_t other = from + i - lag + (unsigned)half - (unsigned)k;
+            int best = old[k] + (x == token(d, other) ? 2 : -1), step = STEP_BOTH;
+            if (k > 0 && old[k - 1] - 1 > best) {
+                best = old[k - 1] - 1;
+                step = STEP_GAINED;
+            }
+            if (k < width - 1 && now[k + 1] - 1 > best) {
+                best = now[k + 1] - 1;
+                step = STEP_LOST;
+            }
+            now[k] = (int16_t)best;
+            d->steps[i][k] = (uint8_t)step;
+        }
+    }
+    const int16_t *last = d->score[(span - 1) & 1];
+    int end = 0;
+    for (int k = 1; k < width; k++)
+        end = last[k] > last[end] ? k : end;
+    return end;
 }
 
-struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word)
+/* Fills back from the steps; the first OLD tokens are counted by themselves. */
+static struct matches follow(struct drift *d, unsigned lag, unsigned span, int half, int k,
+                             unsigned old)
 {
+    const uint64_t from = d->count - span;
+    struct matches found = {0};
+    for (unsigned i = span; i-- > 0;) {
+        while (d->steps[i][k] == STEP_LOST)
+            k++;
+        d->back[i] = 0;
+        if (d->steps[i][k] == STEP_GAINED) {
+            k--;
+            continue;
+        }
+        d->back[i] = (uint16_t)((int)lag + k - half);
+        const bool same = token(d, from + i) == token(d, from + i - d->back[i]);
+        found.all += same;
+        found.old += same && i < old;
+    }
+    return found;
+}
+
+/* What one column of COUNT tokens is. */
+static void judge_column(const uint64_t *column, unsigned count, struct columns *c)
+{
+    unsigned most = 0, second = 0;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned same = 0;
+        bool first = true;
+        for (unsigned k = 0; k < count; k++) {
+            same += column[k] == column[i];
+            first &= k >= i || column[k] != column[i];
+        }
+        if (!first)
+            continue;
+        second = same > most ? most : same > second ? same : second;
+        most = same > most ? same : most;
+    }
+    c->all++;
+    c->new += most == 1 || (count >= 6 && 3 * most <= count);
+    c->turns += most > 1 && second > 1 && 4 * second >= count;
+}
+
+static struct columns judge_columns(const struct drift *d, unsigned lag, unsigned span)
+{
+    const uint64_t from = d->count - span;
+    struct columns c = {0};
+    for (unsigned i = span > lag ? span - lag : 0; i < span; i++) {
+        uint64_t column[MEMBERS], x = from + i;
+        unsigned count = 0;
+        while (count < MEMBERS) {
+            column[count++] = token(d, x);
+            if (x < from || !d->back[x - from])
+                break;
+            x -= d->back[x - from];
+        }
+        if (count >= 3)
+            judge_column(column, count, &c);
+    }
+    return c;
+}
+
+/* Whether the end of the stream is a loop of about LAG tokens, the last EXACT of which repeat exactly; *RET_TOKENS: so many were looked at. */
+static bool is_loop(struct drift *d, unsigned lag, uint64_t exact, uint64_t *ret_tokens)
+{
+    const int half = band_of(lag);
+    const unsigned all = 4 * lag - lag / 4 > SPAN_LEAST ? 4 * lag - lag / 4 : SPAN_LEAST,
+                   span = all - lag;
+    if (d->count < all + (unsigned)half)
+        return false;
+    unsigned words = 0;
+    for (uint64_t n = d->count - span; n < d->count; n++)
+        words += d->word[n % RING];
+    if (words < WORDS * span)
+        return false;
+    const unsigned old = exact < span ? span - (unsigned)exact : 0;
+    if (old < OLD_LEAST)
+        return false;
+    const struct matches same = follow(d, lag, span, half, align(d, lag, span, half), old);
+    if (same.all < MATCH * span || same.old < MATCH_OLD * old)
+        return false;
+    struct columns c = judge_columns(d, lag, span);
+    *ret_tokens = all;
+    if (10 * c.all < 7 * lag || (c.new &&same.all < MATCH_NEW *span))
+        return false;
+    return c.new <= c.all *NEW &&c.new + c.turns <= 1 + c.all *TURNS;
+}
+
+struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64_t exact)
+{
+    struct drift_found found = {0};
+    if (d->count >= VOTES)
+        d->words -= d->word[(d->count - VOTES) % RING];
+    d->words += word;
+    d->ring[d->count % RING] = symbol;
+    d->word[d->count % RING] = word;
     d->count++;
-    struct context *c = find(d);
-    bool fresh = is_new(c, symbol);
-    struct seen s = look(d, c, fresh);
-    s.word = word;
-    note(d, c, symbol, fresh);
-    slide(d, s);
-    d->before[0] = d->before[1];
-    d->before[1] = symbol;
-
-    bool loop = d->count >= WINDOW && (double)d->words >= WORD_SHARE * WINDOW &&
-                (double)d->known >= KNOWN_SHARE * WINDOW &&
-                (double)d->same >= SAME_SHARE * (double)d->known && d->slots <= NEW_SLOTS &&
-                d->distance <= DISTANCE * d->known;
-    if (loop)
-        d->sustained++;
-    else
-        d->sustained -= d->sustained < PENALTY ? d->sustained : PENALTY;
-    const uint64_t tokens = WINDOW + d->sustained;
-    return (struct drift_found){d->sustained >= SUSTAINED, tokens < d->count ? tokens : d->count,
-                                d->known ? d->distance / d->known : 0};
+    vote(d, distance(d, symbol));
+    /* in prose few pairs come back, and code has fewer words: nearly every token ends here */
+    if (d->voted < VOTES_MIN || d->count < d->next || d->words < WORDS / 2 * VOTES)
+        return found;
+    unsigned lag = most_voted(d, 0), longest = lag;
+    for (int i = 0; i < 2 && lag; i++) {
+        longest = lag > longest ? lag : longest;
+        if (is_loop(d, lag, exact, &found.tokens)) {
+            found.loop = true;
+            found.period = lag;
+            return found;
+        }
+        lag = most_voted(d, lag);
+    }
+    d->next = d->count + 2 + longest / 8;
+    return found;
 }

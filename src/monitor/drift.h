@@ -22,6 +22,7 @@ struct drift_found {
 
 struct drift *drift_new(uint64_t key);
 void drift_free(struct drift *d);
-struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word);
+/* EXACT: so many tokens at the end, this one included, are there before in the same order: an exact loop is none of ours. */
+struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64_t exact);
 
 #endif

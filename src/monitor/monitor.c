@@ -80,7 +80,9 @@ static bool look_for_loops(struct monitor *m, const struct token *t)
     struct loop_tail numbered = loop_add(m->numbered, t->value >= 0 ? ANY_NUMBER : t->symbol);
     if (cycle_is_loop(&m->history, &m->judged[1], numbered, true))
         return abort_for_loop(m, numbered, MONITOR_BY_COUNTER);
-    struct drift_found drift = drift_add(m->drift, t->symbol, t->letters);
+    struct drift_found drift =
+        drift_add(m->drift, t->symbol, t->letters,
+                  exact.length > numbered.length ? exact.length : numbered.length);
     if (!drift.loop)
         return false;
     return abort_for_loop(m, (struct loop_tail){drift.tokens - drift.period, drift.period},

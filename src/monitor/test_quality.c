@@ -228,11 +228,11 @@ static void exact(void)
 
 static void counting(void)
 {
-    unsigned hits = 0;
+    unsigned hits = 0, in_time = 0;
     for (int round = 0; round < LOOPS; round++) {
         struct monitor *m = fresh();
-        prefix(m);
-        uint64_t period = 7 + below(53), at = below(period);
+        uint64_t onset = prefix(m), period = 7 + below(53), at = below(period);
+        uint64_t limit = 4 * (period + 1) > 48 ? 4 * (period + 1) : 48;
         size_t from = below(word_count - period);
         for (unsigned copy = 0; copy < 40 && !monitor_verdict(m)->abort; copy++)
             for (uint64_t i = 0; i < period; i++) {
@@ -243,18 +243,23 @@ static void counting(void)
                     say(m, number);
             }
         hits += found(m);
+        in_time += found(m) && monitor_verdict(m)->tokens <= onset + limit + 1;
         monitor_free(m);
     }
     tap_ok(hits >= 0.95 * LOOPS, "loops with a number that grows: %u of %d are found", hits, LOOPS);
+    tap_ok(in_time >= 0.95 * LOOPS,
+           "loops with a number that grows: %u of %d within 48 tokens or four copies", in_time,
+           LOOPS);
 }
 
 static void drifting(void)
 {
-    unsigned hits = 0;
+    unsigned hits = 0, in_time = 0;
     uint64_t delay = 0;
     for (int round = 0; round < LOOPS; round++) {
         struct monitor *m = fresh();
         uint64_t onset = prefix(m), period = 4 + below(round % 2 ? 30 : 97), edits = 5 + below(16);
+        uint64_t limit = 4 * period > 48 ? 4 * period : 48;
         size_t from = below(word_count - period);
         while (!monitor_verdict(m)->abort && monitor_verdict(m)->tokens < onset + 6000)
             for (uint64_t i = 0; i < period; i++) {
@@ -267,12 +272,15 @@ static void drifting(void)
         bool is = found(m);
         hits += is;
         delay += is ? monitor_verdict(m)->tokens - onset : 0;
+        in_time += is && monitor_verdict(m)->tokens <= onset + limit + 1;
         monitor_free(m);
     }
     tap_ok(hits >= 0.95 * LOOPS,
            "loops of 4 to 100 words with 5 to 20 %% edits: %u of %d are found, after %llu tokens "
            "on average",
            hits, LOOPS, (unsigned long long)(hits ? delay / hits : 0));
+    tap_ok(in_time >= 0.95 * LOOPS, "drifting loops: %u of %d within 48 tokens or four copies",
+           in_time, LOOPS);
 }
 
 int main(int argc, char **argv)
