@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak javascript-corpus pool-soak serve-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality expr-mutants messages install uninstall abi deb deb-test costs official clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak javascript-corpus pool-soak serve-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality monitor-mutants expr-mutants messages install uninstall abi deb deb-test costs official clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -104,8 +104,13 @@ expr-diff: build	## expressions by the million, compared with CPython (COUNT=, S
 	 nice -n 10 /usr/bin/python3 tests/expr/diff.py build/tests/expr/expr_diff --count $$(($(COUNT) - $(COUNT) / 2)) --seed $(SEED)2; \
 	 second=$$?; wait $$first && test $$second = 0
 
-monitor-quality: build	## 100,000 segments that are no loops and 1,200 that are (SEED=)
-	@build/src/monitor/test_quality 100000 $(SEED)
+SEGMENTS = 100000
+LOOPS    = 1000
+monitor-quality: build	## SEGMENTS=100000 texts that are no loops and LOOPS=1000 of each kind that are (SEED=)
+	@build/src/monitor/test_quality --segments $(SEGMENTS) --loops $(LOOPS) --seed $(SEED)
+
+monitor-mutants: build	## whether the tests of the monitor can fail: one detector or signal taken out at a time
+	@/usr/bin/python3 tests/monitor/mutants.py . build
 
 expr-mutants: build	## whether the expression tests can fail: one thing broken at a time
 	@/usr/bin/python3 tests/expr/mutants.py build .

@@ -22,7 +22,7 @@ _cordon()
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
-    local monitor='--format --tier --task --mode --set --expected --every --vocabulary --help'
+    local monitor='--format --tier --task --mode --set --expected --every --plot --vocabulary --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'
     local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
     local doctor='--mode --checklist --json --help'
@@ -129,6 +129,7 @@ _cordon()
     monitor--format) COMPREPLY=($(compgen -W 'text events' -- "$cur")) ;;
     monitor--tier) COMPREPLY=($(compgen -W 'worker coder architect ingest' -- "$cur")) ;;
     monitor--task) COMPREPLY=($(compgen -W 'reasoning code general' -- "$cur")) ;;
+    monitor--plot) COMPREPLY=($(compgen -f -- "$cur")) ;;
     monitor--mode) COMPREPLY=($(compgen -W 'default literal' -- "$cur")) ;;
     monitor--set | monitor--expected | monitor--every | monitor--vocabulary) ;;
     escalate--category) COMPREPLY=($(compgen -W 'CODE LOGIC FORMAT SCHEMA TIMEOUT EARLY_ABORT HOST REFUSAL' -- "$cur")) ;;

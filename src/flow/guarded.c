@@ -77,7 +77,8 @@ static int keep_programs(struct guard *g, struct err *err)
     static const char *const names[] = {"cordon",           "cordon-nest",      "cordon-holder",
                                         "cordon-python",    "cordon-ruby",      "cordon-javascript",
                                         "cordon-approvals", "cordon-workspace", "cordon-tool",
-                                        "cordon-image",     "cordon-front",     "cordond"};
+                                        "cordon-plot",      "cordon-image",     "cordon-front",
+                                        "cordond"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;

@@ -32,10 +32,10 @@
     0.4 /* ... where what repeats exactly begins: else it is an exact loop and its text before */
 #define OLD_LEAST                                                                                  \
     3 /* tokens before that one: with fewer it is an exact loop, or has its first edit soon */
-#define MATCH_NEW 0.66 /* ... where there is a column in which every copy has another one */
-#define WORDS     0.8
-#define NEW       0.05 /* share of columns in which every copy has another token */
-#define TURNS     0.08 /* the same, and those in which two tokens take turns; and one */
+#define MATCH_FRESH 0.66 /* ... where there is a column in which every copy has another one */
+#define WORDS       0.8
+#define FRESH       0.05 /* share of columns in which every copy has another token */
+#define TURNS       0.08 /* the same, and those in which two tokens take turns; and one */
 
 enum step { STEP_BOTH, STEP_GAINED, STEP_LOST };
 
@@ -49,7 +49,7 @@ struct matches {
 };
 
 struct columns {
-    unsigned all, new, turns;
+    unsigned all, fresh, turns;
 };
 
 struct drift {
@@ -214,7 +214,7 @@ static void judge_column(const uint64_t *column, unsigned count, struct columns 
         most = same > most ? same : most;
     }
     c->all++;
-    c->new += most == 1 || (count >= 6 && 3 * most <= count);
+    c->fresh += most == 1 || (count >= 6 && 3 * most <= count);
     c->turns += most > 1 && second > 1 && 4 * second >= count;
 }
 
@@ -258,9 +258,9 @@ static bool is_loop(struct drift *d, unsigned lag, uint64_t exact, uint64_t *ret
         return false;
     struct columns c = judge_columns(d, lag, span);
     *ret_tokens = all;
-    if (10 * c.all < 7 * lag || (c.new &&same.all < MATCH_NEW *span))
+    if (10 * c.all < 7 * lag || (c.fresh && same.all < MATCH_FRESH * span))
         return false;
-    return c.new <= c.all *NEW &&c.new + c.turns <= 1 + c.all *TURNS;
+    return c.fresh <= c.all * FRESH && c.fresh + c.turns <= 1 + c.all * TURNS;
 }
 
 struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64_t exact)

@@ -12,6 +12,7 @@
 #include "jail/confine.h"
 #include "monitor/report.h"
 #include "monitor_events.h"
+#include "monitor_plot.h"
 #include "options.h"
 #include "result.h"
 
@@ -27,13 +28,14 @@
 #define CHUNK          65536
 #define TEXT_CHUNK     4096
 #define SCORE_CHUNK    64          /* some ten tokens: as near as a peak is told */
+#define PLOT_CHUNK     4           /* some token: a point each */
 #define TOLD_EVERY_MS  500         /* how far it has read, on a terminal */
 #define LINE_MAX_BYTES (16U << 20) /* an event with the logits of a large vocabulary */
 
 #define OUTPUT_LOST 1 /* nobody gets the verdict; main says so, as for every command */
 
 struct monitor_options {
-    const char *tier, *task, *mode, *format;
+    const char *tier, *task, *mode, *format, *plot;
     struct option_list set;
     uint64_t expected, every, vocabulary;
     bool help;
@@ -53,6 +55,7 @@ struct watch {
     bool lines; /* events, not text */
     struct buf line;
     uint64_t next; /* tokens at which the metrics are printed */
+    struct monitor_plot plot;
 };
 
 static void put_peaks(struct jsonw *j, const struct watch *w)
@@ -124,6 +127,7 @@ static int progress(struct watch *w)
     const struct monitor_verdict *v = monitor_verdict(w->events.monitor);
     uint64_t tokens = v->tokens;
     raise_peaks(w, v);
+    monitor_plot_point(&w->plot, v);
     if (!w->o->every || tokens < w->next)
         return 0;
     w->next = tokens - tokens % w->o->every + w->o->every;
@@ -154,7 +158,7 @@ static int take_lines(struct watch *w, const char *p, size_t len, struct err *er
 
 static int take_text(struct watch *w, const char *p, size_t len)
 {
-    const size_t most = w->name ? SCORE_CHUNK : len;
+    const size_t most = w->plot.points ? PLOT_CHUNK : w->name ? SCORE_CHUNK : len;
     for (size_t n; len && !monitor_verdict(w->events.monitor)->abort; p += n, len -= n) {
         n = len < most ? len : most;
         monitor_text(w->events.monitor, p, n);
@@ -184,6 +188,7 @@ static int watch(struct watch *w, int fd, struct err *err)
         r = take_lines(w, "\n", 1, err);
     monitor_end(w->events.monitor);
     raise_peaks(w, monitor_verdict(w->events.monitor));
+    monitor_plot_point(&w->plot, monitor_verdict(w->events.monitor));
     tell_progress(w, true);
     return r;
 }
@@ -231,6 +236,8 @@ static int judge(struct watch *w, int fd, uint64_t key, bool *ret_abort, struct 
     *ret_abort |= r == 0 && monitor_verdict(w->events.monitor)->abort;
     if (r == 0 && print_line(w, true) < 0)
         r = OUTPUT_LOST;
+    if (r == 0)
+        r = monitor_plot_end(&w->plot, monitor_verdict(w->events.monitor), err);
     monitor_free(w->events.monitor);
     buf_done(&w->line);
     return r;
@@ -243,16 +250,19 @@ static int run(const struct monitor_options *o, const struct monitor_config *c, 
 {
     uint64_t key = 0;
     bool abort = false, terminal = isatty(STDERR_FILENO);
+    struct monitor_plot plot = {0};
     int fds[OPTION_LIST_MAX], r = 0;
     size_t opened = 0;
     if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
         return err_sys(err, "random bytes");
     for (; opened < count && r >= 0; opened += r >= 0)
         r = fds[opened] = open_input(paths[opened], err);
+    if (r >= 0 && o->plot)
+        r = monitor_plot_start(&plot, o->plot, err);
     if (r >= 0)
         r = jail_confine(-1, -1, "reader", err);
     for (size_t i = 0; i < count && r == 0; i++) {
-        struct watch w = {.o = o, .config = c, .lines = lines, .terminal = terminal};
+        struct watch w = {.o = o, .config = c, .lines = lines, .terminal = terminal, .plot = plot};
         w.name = score ? paths[i] : NULL;
         r = judge(&w, fds[i], key, &abort, err);
     }
@@ -279,6 +289,8 @@ int cmd_monitor(int argc, char **argv)
         {"expected", OPTION_COUNT, &o.expected, "N",
          "tokens expected: twice as many abort (runaway_length)"},
         {"every", OPTION_COUNT, &o.every, "N", "a line of metrics every N tokens"},
+        {"plot", OPTION_STRING, &o.plot, "FILE",
+         "draws the signals, onset and verdict: FILE.png, FILE.svg, - the terminal"},
         {"vocabulary", OPTION_COUNT, &o.vocabulary, "N",
          "of the model, for entropy from top log-probabilities (131072)"},
         {"help", OPTION_FLAG, &o.help, NULL, "this text"},
@@ -310,6 +322,8 @@ int cmd_monitor(int argc, char **argv)
         r = err_set(&err, ERR_USAGE, "score: a FILE is missing; - is standard input");
     else if (r == 0 && !score && count > 1)
         r = err_set(&err, ERR_USAGE, "'%.40s' is one word too many; see --help", words.items[1]);
+    else if (r == 0 && o.plot && count > 1)
+        r = err_set(&err, ERR_USAGE, "--plot draws one FILE, and there are %zu", count);
     if (r == 0)
         r = read_options(&o, &c, &lines, &err);
     if (r == 0)
