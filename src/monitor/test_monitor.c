@@ -86,11 +86,11 @@ static void tables(void)
 enum input { STEADY, HIGH, SPIKE, REPEATED, RISING, LONG, MIXED };
 
 /* One stream for each reason of the literal mode: tokens that never repeat, unless that is what is tried. */
-static enum monitor_reason literal(enum input input)
+static struct monitor_verdict judged(enum input input, enum monitor_mode mode)
 {
     struct monitor_config c;
     monitor_config_init(&c);
-    c.mode = MONITOR_LITERAL;
+    c.mode = mode;
     c.expected = input == LONG ? 60 : 0;
     struct monitor *m = monitor_new(&c, 1);
     for (unsigned i = 0; i < 200 && !monitor_verdict(m)->abort; i++) {
@@ -106,9 +106,9 @@ static enum monitor_reason literal(enum input input)
         uint64_t id = input == REPEATED ? i % 7 : input == MIXED && i % 32 < 10 ? i % 32 : 1000 + i;
         monitor_token(m, id, &(struct monitor_entropy){e, e});
     }
-    enum monitor_reason reason = monitor_verdict(m)->reason;
+    struct monitor_verdict v = *monitor_verdict(m);
     monitor_free(m);
-    return reason;
+    return v;
 }
 
 static void reasons(void)
@@ -124,9 +124,16 @@ static void reasons(void)
                 {LONG, MONITOR_RUNAWAY_LENGTH},
                 {MIXED, MONITOR_COMBINED_SIGNALS}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        enum monitor_reason got = literal(rows[i].input);
+        enum monitor_reason got = judged(rows[i].input, MONITOR_LITERAL).reason;
         tap_ok(got == rows[i].reason, "literal mode: the input for %s gives it (%s)",
                monitor_reason_name(rows[i].reason), monitor_reason_name(got));
+        const bool certain = rows[i].input == REPEATED || rows[i].input == LONG;
+        const struct monitor_verdict v = judged(rows[i].input, MONITOR_DEFAULT);
+        tap_ok(v.abort == certain && (!v.abort || v.reason == rows[i].reason) &&
+                   v.metrics.entropy > 0 && v.metrics.failure_prob > 0,
+               "default mode: the input for %s aborts only if it is certain, and the signals are "
+               "told",
+               monitor_reason_name(rows[i].reason));
     }
 }
 
