@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STRIP ((PLOT_BOTTOM - PLOT_TOP) / PLOT_SIGNALS)
+#define STRIP ((double)(PLOT_BOTTOM - PLOT_TOP) / PLOT_SIGNALS)
 #define GAP   14 /* between strips */
 #define FONT  12.0
 
@@ -110,8 +110,8 @@ void plot_prepare(void)
     char all[2] = "";
     set_font(c);
     cairo_move_to(c, 10, 50);
-    for (char letter = ' '; letter <= '~'; letter++) {
-        all[0] = letter;
+    for (int letter = ' '; letter <= '~'; letter++) {
+        all[0] = (char)letter;
         cairo_show_text(c, all);
         cairo_text_path(c, all);
     }
