@@ -105,6 +105,9 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
         r = open_folders(a, err);
     if (r == 0)
         r = get_key(a, err);
+    struct stat key;
+    if (r == 0 && fstatat(a->seal, "key", &key, AT_SYMLINK_NOFOLLOW) == 0)
+        a->key_file = key.st_ino;
     if (r == 0)
         r = audit_runs_sweep(a, err);
     if (r < 0) {
@@ -114,6 +117,23 @@ int audit_open(const struct audit_config *config, struct audit **ret, struct err
     audit_alert_open(a);
     *ret = a;
     return 0;
+}
+
+bool audit_is_current(const struct audit *a)
+{
+    char path[STATE_PATH_MAX];
+    struct err err = ERR_INIT;
+    struct stat key;
+    if (!a->config.state && state_path(path, sizeof path, &err) < 0)
+        return false;
+    if (fstatat(a->seal, "key", &key, AT_SYMLINK_NOFOLLOW) < 0 || key.st_ino != a->key_file)
+        return false;
+    return state_is_same(AT_FDCWD, a->config.state ? a->config.state : path, a->state) &&
+           state_is_same(a->state, AUDIT_LOG_DIR, a->dir) &&
+           state_is_same(a->state, AUDIT_SEAL_DIR, a->seal) &&
+           state_is_same(a->seal, "head", a->head_fd) &&
+           state_is_same(a->seal, "runs", a->runs_fd) &&
+           state_is_same(a->seal, "window", a->window_fd);
 }
 
 void audit_close(struct audit *a)

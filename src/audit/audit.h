@@ -151,6 +151,8 @@ struct audit;
 /* Opens the log, makes it at first use, repairs what a crash left, writes `lost` records for runs whose
  * writer is gone. Costs a few system calls; keep it open where more than one run follows. */
 ERR_MUST_USE int audit_open(const struct audit_config *config, struct audit **ret, struct err *err);
+/* For who opened it long before a run: whether audit_open would find the same files now. */
+bool audit_is_current(const struct audit *a);
 void audit_close(struct audit *a);
 
 /* What a run's end must know of its begin. Plain values: hold it where you like. */

@@ -256,6 +256,7 @@ struct audit {
     struct audit_config config;
     struct audit_writer self;
     struct hmac_sha256_ctx key;
+    ino_t key_file; /* its number in the folder of the seal */
     int state, dir, seal, head_fd, runs_fd, window_fd;
     int log_fd; /* of log_day */
     uint32_t log_day;

@@ -172,9 +172,14 @@
     10000ULL /* the end of cordond: runs ended, sessions closed; then it leaves */
 #define LIMIT_SERVE_DRAIN_MS 10000ULL /* what runs, after SIGTERM, unless --drain says otherwise */
 #define LIMIT_SERVE_FLUSH_MS                                                                       \
-    2000ULL                        /* a front without cordond, for what its clients have not read */
-#define LIMIT_SERVE_READY     2    /* runners that wait for a request */
-#define LIMIT_SERVE_WORDS     8192 /* bytes of a runner's command line */
+    2000ULL                     /* a front without cordond, for what its clients have not read */
+#define LIMIT_SERVE_PASS_MS 100 /* a runner that is done: for its answer to be on its way */
+#define LIMIT_SERVE_QUIET_MS                                                                       \
+    20ULL /* of a run: what it prints is taken with its end, or after that */
+#define LIMIT_SERVE_REST_US                                                                        \
+    500ULL /* after an answer: nothing of ours takes the machine from whoever passes it on */
+#define LIMIT_SERVE_READY     2           /* runners that wait for a request */
+#define LIMIT_SERVE_WORDS     8192        /* bytes of a runner's command line */
 #define LIMIT_SERVE_FIGURES   (256 * KIB) /* what --metrics prints */
 #define LIMIT_SERVE_RELOAD_MS 10000ULL /* whoever reads the policy again; then it stays as it was */
 

@@ -24,7 +24,7 @@
 #ifndef SPEED_WATCH_LATER /* jail/supervisor/lease.c: a leased child is watched while its worker reads its job */
 #define SPEED_WATCH_LATER 1
 #endif
-#ifndef SPEED_CONNECT_FIRST /* flow/child.c: the client connects to the holder before it asks the gate */
+#ifndef SPEED_CONNECT_FIRST /* flow/lease.c: the client connects to the holder before it asks the gate */
 #define SPEED_CONNECT_FIRST 1
 #endif
 #ifndef SPEED_REMAP /* worker/frame/remap.c: a template's memory is a file that its children map */

@@ -188,7 +188,7 @@ static int open_context(struct err *err)
     broker->context.audit = NULL;
     broker->context.notice = from->notice ? say_notice : NULL;
     broker->context.announce = NULL;
-    broker->context.changed = false;
+    broker->context.changed = broker->context.is_ahead = false;
     return flow_context_open_gate(&broker->context, from->approvals[0] ? from->approvals : NULL,
                                   err);
 }

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/speed.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
@@ -17,9 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define JUDGE_MS          10000 /* a parser that takes longer is a refusal */
-#define LAST_WORD_MS      1000  /* from the end of a child's channel to the word of its end */
-#define LEASE_PATIENCE_MS 50    /* a child that is made now is still cheaper than a jail */
+#define JUDGE_MS     10000 /* a parser that takes longer is a refusal */
+#define LAST_WORD_MS 1000  /* from the end of a child's channel to the word of its end */
 
 static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
 {
@@ -304,97 +302,12 @@ static int send_environ(struct flow *f, struct err *err)
     return usual ? 0 : flow_worker_environ(&f->worker, s->env, s->envc, err);
 }
 
-bool flow_in_session(const struct flow *f)
-{
-    return f->req->kind == FLOW_CALL || f->req->kind == FLOW_LINE;
-}
-
-/* A child that only computes cannot read the file of a time zone any more; one that is started for the run does so before. */
-static bool names_zone(const struct flow_request *req)
-{
-    bool named = false;
-    for (size_t i = 0; i < req->spec.envc; i++)
-        named |= strncmp(req->spec.env[i], "TZ=", 3) == 0;
-    return named && req->profile->compute_only;
-}
-
-/* Children of the pool are all alike. */
-static bool fits_pool(const struct flow *f)
-{
-    const struct flow_request *req = f->req;
-    bool plain = true; /* what is copied needs no mount */
-    for (size_t i = 0; i < req->spec.nbinds; i++)
-        plain = plain && req->spec.binds[i].copied;
-    plain = plain && req->spec.mode == JAIL_FULL && req->memory_by != JAIL_MEMORY_CGROUP &&
-            f->source_len <= LIMIT_SOURCE;
-    return req->pool && plain && !req->spec.limits.processes && !req->source_too_long &&
-           !f->no_program_rule && !names_zone(req) &&
-           policy_profile_find(req->profile->name) == req->profile;
-}
-
-static int open_environment(struct flow *f, struct err *err)
-{
-    const struct flow_context *c = f->req->context;
-    return pool_environment_open(&f->environment, c->policy, c->venv, err);
-}
-
-static void connect_holder(struct flow *f)
-{
-    struct err why = ERR_INIT; /* whatever it is, it is met again when a child is asked for */
-    if (f->req->kind == FLOW_EXEC || flow_in_session(f) || !fits_pool(f))
-        return;
-    if (open_environment(f, &why) == 0)
-        (void)!pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why);
-}
-
-/* Nothing is asked for yet: the holder accepts the connection while the gate decides. `make gains GAINS="--alone
- * CONNECT_FIRST"`: a warm run with gate and audit takes 2 to 5 % longer where it comes after (2 CPUs, aarch64). */
-int flow_connect(struct flow *f, struct err *err)
-{
-    (void)err;
-    if (SPEED_CONNECT_FIRST)
-        connect_holder(f);
-    return FLOW_GO_ON;
-}
-
-/* Asks the holder for a warm one, if it has one that fits; the answer is awaited later. */
-static bool order(struct flow *f)
-{
-    const struct flow_request *req = f->req;
-    struct err why = ERR_INIT;
-    if (f->pool.sock < 0)
-        return false;
-    if (!req->profile->threads)
-        f->spec.limits.threads = 0;
-    const bool packages =
-        is_default(f) &&
-        !req->profile
-             ->guards && /* whichever template it comes from, it can import what is installed */
-        pool_environment_named(&f->environment, f->source, f->source_len);
-    f->lease = (struct pool_lease){.language = f->language->name,
-                                   .profile = req->profile->name,
-                                   .packages = packages,
-                                   .limits = f->spec.limits,
-                                   .patience_ms = LEASE_PATIENCE_MS};
-    if (pool_client_order(&f->pool, &f->lease, &why) == 0)
-        return true;
-    /* A holder with many clients lets those go that say nothing, and we may have stood in line for long. */
-    pool_client_close(&f->pool);
-    if (pool_client_open(&f->pool, &f->environment, POOL_RUN_ANSWER_MS, &why) == 0 &&
-        f->pool.sock >= 0 && pool_client_order(&f->pool, &f->lease, &why) == 0)
-        return true;
-    pool_client_close(&f->pool);
-    return false;
-}
-
 /* 1: it is ours. 0: there is none. */
 static int receive(struct flow *f, struct err *err)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer answer;
-    struct err why = ERR_INIT;
     f->ordered = false;
-    if (pool_client_take(&f->pool, &f->lease, &child, &answer, &why) < 0 || answer.declined) {
+    if (!flow_lease_take(f, &child)) {
         pool_client_close(&f->pool);
         return 0;
     }
@@ -457,7 +370,7 @@ static int enter_session(struct flow *f, struct err *err)
     const struct jail_spec *s = &req->spec;
     FD_AUTO theirs = -1;
     int r = 0, ends[2];
-    if (names_zone(req))
+    if (flow_names_zone(req))
         return err_set(
             err, ERR_USAGE,
             "a session of profile %s cannot be given a time zone (TZ): it only computes, "
@@ -488,18 +401,17 @@ int flow_start(struct flow *f, struct err *err)
     f->spec = f->req->spec;
     if (flow_in_session(f))
         return enter_session(f, err);
-    if (!SPEED_CONNECT_FIRST)
-        connect_holder(f);
-    int r = f->pool.sock >= 0 /* connect_holder has opened the environment */
+    flow_lease_connect_last(f);
+    int r = f->pool.sock >= 0 /* then it has opened the environment */
                 ? 0
-                : open_environment(f, err);
+                : flow_environment_open(f, err);
     if (r < 0)
         return r;
     if (f->req->source_too_long || f->no_program_rule) { /* no child is given it */
         flow_worker_init(&f->worker, -1, f->result);
         return FLOW_GO_ON;
     }
-    f->ordered = order(f);
+    f->ordered = flow_lease_order(f);
     return f->ordered ? FLOW_GO_ON : flow_child_build(f, err);
 }
 

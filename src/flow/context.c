@@ -24,7 +24,8 @@ int flow_context_open(struct flow_context *h, const char *policy, struct err *er
 int flow_pin_state(const struct policy *policy, struct err *err)
 {
     const char *folder = policy->state.folder;
-    return folder && *folder ? state_pin(folder, policy_is_final(policy, "state.folder"), err) : 0;
+    /* an earlier policy of this process may have pinned one */
+    return state_pin(folder ? folder : "", policy_is_final(policy, "state.folder"), err);
 }
 
 /* ---- gate ---- */
@@ -259,6 +260,11 @@ int flow_context_refresh(struct flow_context *h, struct err *err)
 
 int flow_context_open_gate(struct flow_context *h, const char *approvals, struct err *err)
 {
+    if (h->gate && h->was_brief == h->brief)
+        return 0;
+    if (h->gate)
+        close_gate(h);
+    h->was_brief = h->brief;
     int r = open_audit(h, err);
     if (r == 0 && h->changed)
         r = note_policy(h, "policy.changed", "a changed policy is in force", err);
@@ -269,8 +275,17 @@ int flow_context_open_gate(struct flow_context *h, const char *approvals, struct
     return r;
 }
 
+bool flow_context_is_current(struct flow_context *h)
+{
+    struct err broken = ERR_INIT; /* who opens it anew meets that, too */
+    return h->gate && h->audit && policy_refresh(h->store, &broken) == 0 &&
+           gate_is_current(h->gate) && audit_is_current(h->audit);
+}
+
 void flow_context_close(struct flow_context *h)
 {
+    if (h->is_ahead)
+        pool_client_close(&h->ahead);
     close_gate(h);
     policy_close(h->store);
     *h = (struct flow_context){0};

@@ -14,6 +14,7 @@
 #include "jail/spec.h"
 #include "output/clean.h"
 #include "policy/policy.h"
+#include "pool/pool_client.h"
 
 #define FLOW_SECRETS 32
 
@@ -38,7 +39,11 @@ struct flow_context {
         secrets[FLOW_SECRETS]; /* values of our environment that no record may hold */
     size_t nsecrets;
     bool brief; /* set between open and staff: nobody waits, so locks are tried for a moment only */
-    bool changed; /* a new policy was taken up, and the audit has not heard of it */
+    bool changed;             /* a new policy was taken up, and the audit has not heard of it */
+    bool was_brief;           /* as it was when gate and audit were opened */
+    bool is_ahead;            /* flow_ahead: the next run finds the two below */
+    struct pool_client ahead; /* a connection to the holder, over which a child was asked for */
+    struct pool_environment ahead_of;
 };
 
 /* Opens the policy and nothing else: enough to fill in a specification. ERR_USAGE: the policy is broken, and ERR says where. */
@@ -52,13 +57,16 @@ ERR_MUST_USE int flow_pin_state(const struct policy *policy, struct err *err);
 ERR_MUST_USE int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec,
                                    const char *out, struct err *err);
 
-/* Gate and audit too. APPROVALS: path of cordon-approvals, or NULL. */
+/* Gate and audit too, unless they are open. APPROVALS: path of cordon-approvals, or NULL. */
 ERR_MUST_USE int flow_context_open_gate(struct flow_context *h, const char *approvals,
                                         struct err *err);
 /* Looks whether a policy file changed; for who lives on between runs, and only between them. 0: none did. 1: the
  * new policy is in force, and gate and audit of the old one are closed: staff it again. Negative: a file is
  * broken, ERR says where, and the old policy stays in force; that is on record too. */
 ERR_MUST_USE int flow_context_refresh(struct flow_context *h, struct err *err);
+/* For who opened all three long before its one run: whether opening them now would find the same, and nobody said stop
+ * since. False: close it and open another. */
+bool flow_context_is_current(struct flow_context *h);
 void flow_context_close(struct flow_context *h);
 
 #endif

@@ -140,6 +140,11 @@ struct flow_request {
     const struct output_rules *rules; /* what is scrubbed and redacted; NULL: nothing */
 };
 
+/* Connects to the holder and asks for the child that a run like this would ask for: the context has both until that run
+ * comes, with no byte of a program in the child. Where another one comes, the child is given back. Without a holder nothing
+ * happens. */
+void flow_ahead(const struct flow_request *request);
+
 /* Whoever stands in the way names itself in the result. ERR_USAGE alone comes back as an error: the
  * request made no sense. */
 ERR_MUST_USE int flow_run(const struct flow_request *request, struct flow_result *result,

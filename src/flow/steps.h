@@ -249,12 +249,22 @@ int flow_precheck(struct flow *f, struct err *err);
 int flow_verdict(struct flow *f);
 int flow_verdict_unread(struct flow *f); /* over a source that no worker is given */
 
-/* child.c: a locked child that waits, and everything about its life. */
+/* lease.c: a warm child of the holder. */
 int flow_connect(struct flow *f, struct err *err);
+bool flow_names_zone(const struct flow_request *req); /* that its child cannot read any more */
+int flow_environment_open(struct flow *f, struct err *err);
+void flow_lease_connect_last(struct flow *f); /* where flow_connect does not */
+bool flow_lease_order(struct flow *f);        /* false: there is no holder, or none that fits */
+bool flow_lease_take(struct flow *f, struct jail_child *ret_child); /* false: it has none */
+
+/* child.c: a locked child that waits, and everything about its life. */
 int flow_start(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);
 int flow_execute(struct flow *f, struct err *err);
-bool flow_in_session(const struct flow *f);
+static inline bool flow_in_session(const struct flow *f)
+{
+    return f->req->kind == FLOW_CALL || f->req->kind == FLOW_LINE;
+}
 int flow_child_build(struct flow *f, struct err *err); /* a cold one */
 /* Gives the child its job and takes its verdict. FLOW_GO_ON with f->lost set: the host ended it first. */
 int flow_child_judge(struct flow *f, struct err *err);

@@ -132,6 +132,9 @@ struct gate_plan;   /* decided: may run. There is no other way to have one */
 ERR_MUST_USE int gate_open(const struct gate_config *config, int state, struct gate **ret_gate,
                            struct err *err);
 void gate_close(struct gate *g); /* tickets and plans first */
+/* For who opened it long before a run, and let it find the folder: whether gate_open would find the same now, and nobody
+ * said stop since. False: close it and open another. */
+bool gate_is_current(const struct gate *g);
 
 /* 1: admitted, *ret_ticket is set. 0: refused, REFUSAL says why. Negative: an error, which is to be
  * treated as a refusal. Waits at most request->wait_ms. The request's strings outlive the plan. */

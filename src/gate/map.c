@@ -35,6 +35,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +359,14 @@ int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms, 
     if (r < 0)
         gate_map_close(m);
     return r;
+}
+
+/* Once a stop was rung, a descriptor from before stays readable, also after `cordon resume`. */
+bool gate_map_is_current(const struct gate_map *m)
+{
+    struct pollfd bell = {.fd = m->stop_fd, .events = POLLIN};
+    return state_is_same(m->dir, FILE_NAME, m->fd) &&
+           state_is_same(m->dir, STOP_BELL, m->stop_fd) && poll(&bell, 1, 0) == 0;
 }
 
 void gate_map_close(struct gate_map *m)

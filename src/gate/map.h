@@ -114,6 +114,8 @@ struct gate_map {
 ERR_MUST_USE int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms,
                                struct err *err);
 void gate_map_close(struct gate_map *m);
+/* Whether the names still lead to what is open, and nobody said stop since. */
+bool gate_map_is_current(const struct gate_map *m);
 
 ERR_MUST_USE int gate_map_lock(struct gate_map *m, struct err *err);
 ERR_MUST_USE int gate_map_lock_within(struct gate_map *m, uint64_t ms, struct err *err);

@@ -8,6 +8,7 @@
 #include "sys/fd.h"
 #include "sys/state.h"
 
+#include <fcntl.h>
 #include <nettle/sha2.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -150,6 +151,14 @@ int gate_open(const struct gate_config *config, int state, struct gate **ret_gat
     }
     *ret_gate = g;
     return 0;
+}
+
+bool gate_is_current(const struct gate *g)
+{
+    char path[STATE_PATH_MAX];
+    struct err err = ERR_INIT;
+    return g->own_dir >= 0 && state_path(path, sizeof path, &err) == 0 &&
+           state_is_same(AT_FDCWD, path, g->own_dir) && gate_map_is_current(&g->map);
 }
 
 void gate_close(struct gate *g)

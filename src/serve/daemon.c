@@ -3,7 +3,7 @@
  * and sessions with it. Each client has a front of its own, so that none reaches another through it.
  *
  * Waits: accept4 in accept_client; nobody: the socket is non-blocking; at once; comes again after poll
- *        poll in turn; the fronts, the runners, a signal; the next moment at which something is due; looks again */
+ *        ppoll in turn; the fronts, the runners, a signal; the next moment at which something is due; looks again */
 #include "serve/daemon.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@
 
 enum { SIGNALS, LISTENER, READER, OTHERS };
 #define CLIENTS (LIMIT_SERVE_CLIENTS + SERVE_FRONTS)
-#define WATCHED (OTHERS + CLIENTS * (1 + 3 * LIMIT_SERVE_JOBS))
+#define WATCHED (OTHERS + CLIENTS * (1 + 4 * LIMIT_SERVE_JOBS))
 
 /* What it starts builds jails, so it keeps what that needs; gone are the gain of rights by a program, being looked into,
  * and core files. */
@@ -111,12 +111,13 @@ static bool look(struct serve_client *c, uint64_t now_ns)
     serve_jobs_tick(c, now_ns);
     serve_asks_tick(c, now_ns);
     serve_client_write(c);
+    serve_jobs_release(c, now_ns);
     return !(c->gone && serve_client_idle(c));
 }
 
 /* ---- the loop ---- */
 
-static size_t watch_client(const struct serve_client *c, struct pollfd *p)
+static size_t watch_client(const struct serve_client *c, struct pollfd *p, uint64_t now_ns)
 {
     size_t n = 0;
     if (c->sock >= 0)
@@ -127,6 +128,12 @@ static size_t watch_client(const struct serve_client *c, struct pollfd *p)
         if (!c->jobs[i].used || serve_runner_over(r))
             continue;
         p[n++] = (struct pollfd){.fd = r->pidfd, .events = POLLIN};
+        if (r->done)
+            continue;
+        if (r->order >= 0)
+            p[n++] = (struct pollfd){.fd = r->order, .events = POLLIN};
+        if (!serve_jobs_heard(c, &c->jobs[i], now_ns))
+            continue;
         if (r->out >= 0)
             p[n++] = (struct pollfd){.fd = r->out, .events = POLLIN};
         if (r->err >= 0)
@@ -135,20 +142,22 @@ static size_t watch_client(const struct serve_client *c, struct pollfd *p)
     return n;
 }
 
-static int wait_ms(const struct serve_server *s, uint64_t now_ns)
+static struct timespec wait_time(const struct serve_server *s, uint64_t now_ns)
 {
     uint64_t next = serve_life_next(s);
+    if (serve_ready_lacks(&s->all) && s->all.rest_ns < next)
+        next = s->all.rest_ns;
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!s->clients[i])
             continue;
-        const uint64_t asks = serve_asks_next(s->clients[i]), jobs = serve_jobs_next(s->clients[i]),
+        const uint64_t asks = serve_asks_next(s->clients[i]),
+                       jobs = serve_jobs_next(s->clients[i], now_ns),
                        first = asks < jobs ? asks : jobs;
         next = first < next ? first : next;
     }
-    if (next <= now_ns || serve_ready_lacks(&s->all))
-        return 0;
-    const uint64_t ms = (next - now_ns) / CLOCK_NS_PER_MS + 1;
-    return ms < 3600000 ? (int)ms : 3600000;
+    const uint64_t ns = next <= now_ns ? 0 : next - now_ns, most = 3600 * CLOCK_NS_PER_S;
+    return ns < most ? (struct timespec){(time_t)(ns / CLOCK_NS_PER_S), (long)(ns % CLOCK_NS_PER_S)}
+                     : (struct timespec){3600, 0};
 }
 
 /* One look at everything. */
@@ -156,13 +165,15 @@ static int turn(struct serve_server *s, struct err *err)
 {
     static struct pollfd p[WATCHED];
     size_t n = OTHERS;
+    const uint64_t before = clock_now_ns();
     p[SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     p[LISTENER] = (struct pollfd){.fd = s->listener, .events = POLLIN};
     p[READER] = (struct pollfd){.fd = s->reloading ? s->reader.pidfd : -1, .events = POLLIN};
     for (size_t i = 0; i < CLIENTS; i++)
         if (s->clients[i])
-            n += watch_client(s->clients[i], p + n);
-    if (poll(p, n, wait_ms(s, clock_now_ns())) < 0 && errno != EINTR)
+            n += watch_client(s->clients[i], p + n, before);
+    const struct timespec most = wait_time(s, before);
+    if (ppoll(p, n, &most, NULL) < 0 && errno != EINTR)
         return err_sys(err, "poll");
     const uint64_t now = clock_now_ns();
     if (p[LISTENER].revents)
@@ -173,7 +184,7 @@ static int turn(struct serve_server *s, struct err *err)
             s->http = s->http == s->clients[i] ? NULL : s->http;
             drop(&s->clients[i]);
         }
-    serve_ready_tick(&s->all);
+    serve_ready_tick(&s->all, now);
     return 0;
 }
 

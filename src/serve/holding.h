@@ -58,7 +58,9 @@ struct serve_shared {
     struct serve_figures figures;
     struct serve_runner ready[LIMIT_SERVE_READY]; /* runners that wait */
     bool wants_ready;                             /* there was a request */
+    bool expects_run;                             /* and the last one was a run */
     unsigned quick_ends;
+    uint64_t rest_ns; /* until then runners neither start nor end: an answer is on its way */
     struct serve_client *const *clients; /* all of them, those that are not there being NULL */
     size_t places;
 };
@@ -113,6 +115,25 @@ uint64_t serve_asks_next(const struct serve_client *c);
 /* sessions.c: the workspace of the operator's list that NAME is; NULL: it is none of them. */
 const char *serve_sessions_workspace(const struct serve_config *config, const struct buf *name);
 
+/* words.c: the command line of a runner. */
+#define SERVE_WORDS_MAX 24
+struct serve_words {
+    const char *argv[SERVE_WORDS_MAX + 1];
+    size_t count;
+    char numbers[4][32];
+    size_t used;
+};
+/* What the words name beside the request: all of it is ours. */
+struct serve_for {
+    const char *session;   /* the one that is made */
+    const char *workspace; /* of the operator's list; NULL: none */
+    pid_t asker;           /* the runner whose question is answered */
+};
+void serve_words(struct serve_words *w, const struct serve_config *f, const struct serve_request *q,
+                 const struct serve_for *named);
+/* What holds for it: the operator's, where the client does not tighten. */
+struct serve_limits serve_words_limits(const struct serve_config *f, const struct serve_request *q);
+
 /* jobs.c */
 struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,
                                    const char *session, const struct buf *body, uint64_t now_ns,
@@ -120,15 +141,19 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
 struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle);
 /* Takes what runners printed, ends and forgets by time. */
 void serve_jobs_tick(struct serve_client *c, uint64_t now_ns);
-uint64_t serve_jobs_next(const struct serve_client *c);
+/* Lets runners end whose answer was passed on. */
+void serve_jobs_release(struct serve_client *c, uint64_t now_ns);
+/* Whether what a job prints is taken as it comes: most are over before that, and are taken once. */
+bool serve_jobs_heard(const struct serve_client *c, const struct serve_job *j, uint64_t now_ns);
+uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns);
 void serve_jobs_forget(struct serve_job *job);
 
 /* ready.c */
 /* False: none waits. */
 bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, const char *const *argv,
                       const void *input, size_t len);
-void serve_ready_tick(struct serve_shared *all);
-/* Whether another tick would start one. */
+void serve_ready_tick(struct serve_shared *all, uint64_t now_ns);
+/* Whether another tick would start one: a run has the machine for itself, unless none waits. */
 bool serve_ready_lacks(const struct serve_shared *all);
 void serve_ready_done(struct serve_shared *all);
 

@@ -116,6 +116,7 @@ static void take_limits(struct serve_server *s)
         return;
     }
     s->all.config.limits = limits;
+    serve_ready_done(&s->all); /* others take their place, which know the new ones */
     for (size_t i = 0; i < CLIENTS; i++)
         if (s->clients[i])
             s->clients[i]->told = false;

@@ -70,6 +70,15 @@ static int join(const char *const *argv, char words[LIMIT_SERVE_WORDS], size_t *
     return 0;
 }
 
+void serve_runner_expect(struct serve_runner *r, const char *const *argv)
+{
+    char words[LIMIT_SERVE_WORDS];
+    struct err err = ERR_INIT;
+    size_t len = 0;
+    if (join(argv, words, &len, &err) == 0)
+        (void)!send(r->order, words, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 int serve_runner_order(struct serve_runner *r, const char *const *argv, const void *input,
                        size_t len, struct err *err)
 {
@@ -96,7 +105,6 @@ int serve_runner_order(struct serve_runner *r, const char *const *argv, const vo
     memcpy(CMSG_DATA(c), &in, sizeof in);
     if (sendmsg(r->order, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)iov.iov_len)
         return err_sys(err, "give a runner its words");
-    fd_close(fd_take(&r->order));
     return 0;
 }
 
@@ -139,22 +147,49 @@ static void take_said(struct serve_runner *r)
     }
 }
 
+/* Its exit status, before its end: what it still does is for nobody. */
+static void take_done(struct serve_runner *r)
+{
+    unsigned char status = 0;
+    const ssize_t n = r->order < 0 ? -1 : recv(r->order, &status, 1, MSG_DONTWAIT);
+    if (n == 0)
+        fd_close(fd_take(&r->order));
+    if (n != 1 || r->done)
+        return;
+    r->done = true;
+    r->status = status;
+}
+
 void serve_runner_take(struct serve_runner *r)
 {
     int status = 0;
     if (r->pid == 0)
         return;
-    /* first whether it is gone, then what it left: nothing comes after that */
+    /* first whether it is done or gone, then what it left: nothing comes after that */
     const bool gone = waitpid(r->pid, &status, WNOHANG) == r->pid;
+    take_done(r);
     take_text(r);
     take_said(r);
     if (!gone)
         return;
     r->pid = 0;
-    r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (!r->done)
+        r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     fd_close(fd_take(&r->pidfd));
     fd_close(fd_take(&r->out));
     fd_close(fd_take(&r->err));
+    fd_close(fd_take(&r->order));
+}
+
+void serve_runner_release(struct serve_runner *r)
+{
+    if (r->done)
+        fd_close(fd_take(&r->order));
+}
+
+bool serve_runner_held(const struct serve_runner *r)
+{
+    return r->done && r->order >= 0;
 }
 
 void serve_runner_stop(struct serve_runner *r, uint64_t now_ns)
@@ -169,6 +204,11 @@ void serve_runner_kill(struct serve_runner *r)
 {
     if (r->pid)
         kill(r->pid, SIGKILL);
+}
+
+bool serve_runner_ended(const struct serve_runner *r)
+{
+    return r->pid == 0 || r->done;
 }
 
 bool serve_runner_over(const struct serve_runner *r)

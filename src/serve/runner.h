@@ -20,27 +20,36 @@
 struct serve_runner {
     pid_t pid; /* 0: reaped, or never started */
     int pidfd, out, err;
-    int order;        /* where its words go; -1: it has them */
+    int order; /* where its words go, and where it says that everything is printed; -1: it is gone */
     struct buf text;  /* its standard output */
     char said[400];   /* the beginning of its standard error, NUL-terminated */
     uint64_t kill_ns; /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
     bool flooded;     /* it printed more than LIMIT_SERVE_ANSWER and was killed */
-    int status;       /* exit status, 128 + n for a signal; once it is reaped */
+    bool done;        /* it said that everything is printed: only its end is to come */
+    int status;       /* exit status, 128 + n for a signal; once it is done or reaped */
 };
 
 #define SERVE_RUNNER_INIT ((struct serve_runner){.pidfd = -1, .out = -1, .err = -1, .order = -1})
 
 /* CORDON: the path of the program. */
 ERR_MUST_USE int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *err);
+/* What it will probably be asked, so that it opens what that needs; the order may say something else. One that is gone
+ * is met when it gets its order. */
+void serve_runner_expect(struct serve_runner *r, const char *const *argv);
 /* What it is to do, once: the words of its command line, the first being its name, and its standard input. An error: it
  * ended before. */
 ERR_MUST_USE int serve_runner_order(struct serve_runner *r, const char *const *argv,
                                     const void *input, size_t len, struct err *err);
-/* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its three descriptors. */
+/* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its descriptors. */
 void serve_runner_take(struct serve_runner *r);
+/* One that is done may end: it waits for that, so that its end is in nobody's way. */
+void serve_runner_release(struct serve_runner *r);
+bool serve_runner_held(const struct serve_runner *r);
 /* SIGTERM now, SIGKILL after LIMIT_SERVE_STOP_MS. */
 void serve_runner_stop(struct serve_runner *r, uint64_t now_ns);
 void serve_runner_kill(struct serve_runner *r);
+/* Whether what it printed is whole; and whether there is no process any more. */
+bool serve_runner_ended(const struct serve_runner *r);
 bool serve_runner_over(const struct serve_runner *r);
 /* Kills and reaps it where it lives. */
 void serve_runner_done(struct serve_runner *r);

@@ -177,3 +177,10 @@ int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *er
     *ret_fd = fd_take(&fd);
     return 0;
 }
+
+bool state_is_same(int dir, const char *name, int fd)
+{
+    struct stat named, held;
+    return fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &held) == 0 &&
+           named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+}

@@ -34,4 +34,7 @@ ERR_MUST_USE int state_open(const char *path, bool make, int *ret_fd, struct err
 ERR_MUST_USE int state_folder(int dir, const char *name, bool make, int *ret_fd, struct err *err);
 ERR_MUST_USE int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *err);
 
+/* Whether NAME in DIR (AT_FDCWD: a path) is still what FD is: for who keeps it open over a long time. */
+bool state_is_same(int dir, const char *name, int fd);
+
 #endif

@@ -44,7 +44,7 @@ static int parse(int argc, char **argv, struct exec_options *o, int *ret_next, s
     int r = options_parse(argc, argv, rows, count, ret_next, err);
     o->json = o->json || o->events;
     if (o->events)
-        result_as_events();
+        result_as_events(true);
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon exec [OPTIONS] -- PROGRAM ARGS...\n\n"

@@ -113,5 +113,7 @@ int main(int argc, char **argv)
     const bool runner = argc == 2 && strcmp(argv[1], READY_WORD) == 0;
     if (r == EXIT_DONE && (!runner || ready_wait(&argc, &argv)))
         r = command(argc, argv);
-    return writer_finish(r);
+    r = writer_finish(r);
+    ready_done(r);
+    return r;
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of a process, its libraries and the pages that every run touches are paid before there is a request. Nothing is
- * kept of what was looked at: a policy that changed meanwhile is read when the request comes.
+/* The start of a process, its libraries, policy, gate and audit, the connection to the holder and the child there are paid
+ * before there is a request. What was opened is used only where it is still what a new look would find (a policy that
+ * changed, a state folder that was replaced, a stop): otherwise it is closed, and opened anew as by hand.
  *
- * Waits: recvmsg in take; cordond; none (for as long as the server lives, which takes it along); nothing is held */
+ * Waits: recvmsg in take; cordond; none (for as long as the server lives, which takes it along); a child of the pool is
+ *          held, which nobody else waits for
+ *        poll in ready_done; cordond to answer the client; LIMIT_SERVE_PASS_MS; nothing is held */
 #include "ready.h"
 
 #include "base/limits.h"
-#include "flow/context.h"
 #include "sys/fd.h"
+#include "writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,8 +24,17 @@
 
 static char words[LIMIT_SERVE_WORDS];
 static char *list[LIMIT_SERVE_WORDS / 2];
+static int to_cordond = -1;
+static struct {
+    struct flow_context context;
+    char policy[LIMIT_SERVE_WORDS];
+    struct output_rules *rules;
+    char words[LIMIT_SERVE_WORDS]; /* that were expected, and how long they are */
+    size_t len;
+    bool good, same; /* same: those are the words of the request */
+} kept;
 
-/* The length of the words; 0: there are none, or no file with them. */
+/* The length of the words; 0: there are none. *RET_INPUT: the file that came along; -1: none did. */
 static size_t take(int *ret_input)
 {
     union {
@@ -34,34 +50,84 @@ static size_t take(int *ret_input)
     while ((n = recvmsg(STDIN_FILENO, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
         ;
     const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (!c || c->cmsg_type != SCM_RIGHTS || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+    if (n <= 0 || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
         return 0;
-    memcpy(ret_input, CMSG_DATA(c), sizeof *ret_input);
+    if (c && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_input, CMSG_DATA(c), sizeof *ret_input);
     return words[n - 1] ? 0 : (size_t)n;
 }
 
-/* What every run does first, for nobody. */
-static void rehearse(void)
+static int split(size_t len)
 {
-    struct flow_context context = {0};
-    struct err ignored = ERR_INIT;
-    if (flow_context_open(&context, NULL, &ignored) == 0)
-        flow_context_close(&context);
+    int count = 0;
+    for (size_t at = 0; at < len; at += strlen(words + at) + 1)
+        list[count++] = words + at;
+    list[count] = NULL;
+    return count;
+}
+
+/* What the request will probably be. */
+static void prepare(size_t len)
+{
+    memcpy(kept.words, words, len);
+    kept.len = len;
+    const int count = split(len);
+    if (count > 2 && strcmp(list[1], "run") == 0)
+        kept.good = run_ahead(count - 1, list + 1, &kept.context, &kept.rules, kept.policy,
+                              sizeof kept.policy);
+    if (!kept.good)
+        flow_context_close(&kept.context);
 }
 
 bool ready_wait(int *argc, char ***argv)
 {
     FD_AUTO input = -1;
-    int count = 0;
     prctl(PR_SET_NAME, "cordon-ready");
-    rehearse();
-    const size_t len = take(&input);
-    if (len == 0 || dup2(input, STDIN_FILENO) < 0)
+    mallopt(M_MMAP_THRESHOLD,
+            32 * MIB); /* what a run frees it uses again, and then the process ends */
+    mallopt(M_TRIM_THRESHOLD, 64 * MIB);
+    size_t len = take(&input);
+    if (len && input < 0) {
+        prepare(len);
+        len = take(&input);
+    }
+    to_cordond = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (len == 0 || to_cordond < 0 || input < 0 || dup2(input, STDIN_FILENO) < 0)
         return false;
-    for (size_t at = 0; at < len; at += strlen(words + at) + 1)
-        list[count++] = words + at;
     prctl(PR_SET_NAME, "cordon-runner");
-    *argc = count;
+    kept.same = len == kept.len && memcmp(words, kept.words, len) == 0;
+    *argc = split(len);
     *argv = list;
     return true;
+}
+
+struct flow_context *ready_context(const char *policy)
+{
+    if (!kept.good)
+        return NULL;
+    kept.good = false;
+    if (strcmp(kept.policy, policy ? policy : "") == 0 && flow_context_is_current(&kept.context))
+        return &kept.context;
+    kept.same = false;
+    flow_context_close(&kept.context);
+    return NULL;
+}
+
+struct output_rules *ready_rules(const struct flow_context *context)
+{
+    struct output_rules *rules = context == &kept.context && kept.same ? kept.rules : NULL;
+    kept.rules = rules ? NULL : kept.rules;
+    return rules;
+}
+
+void ready_done(int status)
+{
+    const unsigned char byte = (unsigned char)status;
+    struct pollfd passed_on = {.fd = to_cordond}; /* cordond hangs up */
+    if (to_cordond < 0 || fflush(stdout) != 0 || writer_held(JAIL_STDOUT) ||
+        writer_held(JAIL_STDERR) || writer_gone(JAIL_STDOUT))
+        return;
+    (void)!send(to_cordond, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)poll(&passed_on, 1, LIMIT_SERVE_PASS_MS); /* its answer has the machine for itself */
+    fd_close(fd_take(&to_cordond));                 /* it is said once */
 }

@@ -13,6 +13,7 @@
 #include "output/visible.h"
 #include "programs.h"
 #include "reader.h"
+#include "ready.h"
 #include "sys/fd.h"
 #include "sys/here.h"
 #include "sys/state.h"
@@ -29,9 +30,9 @@
 
 static bool as_event; /* --events: the result is the last of them, also where nothing ran */
 
-void result_as_events(void)
+void result_as_events(bool yes)
 {
-    as_event = true;
+    as_event = yes;
 }
 
 int result_print_json(const struct flow_result *r)
@@ -565,8 +566,10 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     result_ask(req, o);
     if (r == 0)
         r = result_open_gate(req->context, json, err);
-    if (r == 0 && (json || reader_cleans(&reader)))
-        r = result_rules(req, &rules, err);
+    if (r == 0 && (json || reader_cleans(&reader))) {
+        rules = ready_rules(req->context);
+        r = rules ? 0 : result_rules(req, &rules, err);
+    }
     reader_rules(&reader, rules);
     req->rules = rules;
     req->escape = result_escape(req, o);
@@ -580,6 +583,8 @@ int result_run(const char *who, struct flow_request *req, const struct jail_opti
     r = run_request(req, r, &result, err);
     if (r == 0)
         r = tell_result(who, req, json, note, &reader, &events, &result);
+    if (r >= 0 && !req->keep)
+        ready_done(r); /* what is left is to close what was open */
     flow_result_done(&result);
     fd_close(req->stop);
     events_done(&events);

@@ -29,7 +29,7 @@ enum output_escape result_escape(const struct flow_request *req, const struct ja
 int result_check(const char *who, struct flow_request *req, bool json, struct err *err);
 
 /* From now on a result is the last event of a stream: --events. */
-void result_as_events(void);
+void result_as_events(bool yes);
 ERR_MUST_USE int result_print_json(const struct flow_result *r); /* ERR_MEMORY: none for it */
 void result_print_text(const struct flow_result *r);             /* to stderr */
 void result_print_value(const struct flow_result *r); /* to stdout: FINAL, or the last expression */

@@ -12,6 +12,7 @@
 #include "languages.h"
 #include "method.h"
 #include "node.h"
+#include "ready.h"
 #include "result.h"
 #include "source.h"
 #include "tools.h"
@@ -82,7 +83,7 @@ static int parse(int argc, char **argv, struct run_options *o, struct option_lis
         return for_the_program(err);
     o->json = o->json || o->events;
     if (o->events)
-        result_as_events();
+        result_as_events(true);
     if (r < 0 || !o->help)
         return r;
     puts("usage: cordon run [OPTIONS] [FILE | - | -c CODE] [ARGS... | -- ARGS...]\n\n"
@@ -221,11 +222,48 @@ static int run_by_node(const struct run_options *o, struct flow_request *req,
     return node_request(req, node, mem, err);
 }
 
+/* Of the request, what the policy and the options say. */
+static int fill(struct run_options *o, struct flow_request *req, struct arena *mem, struct err *err)
+{
+    struct flow_context *context = req->context;
+    int r = policy_choose_profile(context->policy, o->profile, &req->profile, err);
+    if (r == 0)
+        r = jail_options_venv(o->jail.venv, context->policy, mem, &context->venv, err);
+    if (r == 0)
+        r = jail_options_fill(&o->jail, context->policy, &req->spec, &req->memory_by, mem, err);
+    req->pool = r == 0 && context->policy->pool.enabled;
+    return r == 0 ? choose_processes(&o->jail, req, err) : r;
+}
+
+bool run_ahead(int argc, char **argv, struct flow_context *context, struct output_rules **ret_rules,
+               char *ret_policy, size_t size)
+{
+    struct run_options o = {0};
+    struct flow_request req = {.kind = FLOW_RUN, .context = context};
+    struct option_list words = {0};
+    struct err err = ERR_INIT; /* the run meets it again, and says it */
+    struct arena mem;
+    jail_spec_init(&req.spec);
+    jail_options_init(&o.jail);
+    arena_init(&mem, 4 * MIB);
+    const bool good = parse(argc, argv, &o, &words, &err) == 0 && !o.help && !o.jail.no_wait &&
+                      flow_context_open(context, o.jail.policy, &err) == 0 &&
+                      fill(&o, &req, &mem, &err) == 0 && !o.jail.venv &&
+                      result_open_gate(context, true, &err) == 0 &&
+                      result_rules(&req, ret_rules, &err) == 0;
+    if (good)
+        flow_ahead(&req);
+    snprintf(ret_policy, size, "%s", o.jail.policy ? o.jail.policy : "");
+    result_as_events(false);
+    arena_done(&mem);
+    return good;
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
-    struct flow_context context = {0};
-    struct flow_request req = {.kind = FLOW_RUN, .context = &context};
+    struct flow_context own = {0}, *context = &own;
+    struct flow_request req = {.kind = FLOW_RUN};
     struct tool_choice tools = {0};
     struct option_list words = {0};
     struct text source = {0};
@@ -239,17 +277,14 @@ int cmd_run(int argc, char **argv)
     arena_init(&mem, 4 * MIB);
     int r = parse(argc, argv, &o, &words, &err);
     if (r == 0 && !o.help) {
-        r = flow_context_open(&context, o.jail.policy, &err);
+        struct flow_context *kept = ready_context(o.jail.policy);
+        context = kept ? kept : context;
+        req.context = context;
+        r = kept ? 0 : flow_context_open(context, o.jail.policy, &err);
         if (r == 0)
-            r = policy_choose_profile(context.policy, o.profile, &req.profile, &err);
+            r = fill(&o, &req, &mem, &err);
         if (r == 0)
-            r = jail_options_venv(o.jail.venv, context.policy, &mem, &context.venv, &err);
-        if (r == 0)
-            r = jail_options_fill(&o.jail, context.policy, &req.spec, &req.memory_by, &mem, &err);
-        if (r == 0)
-            r = choose_processes(&o.jail, &req, &err);
-        if (r == 0)
-            r = tools_choose(&o.tools, context.policy, &tools, &err);
+            r = tools_choose(&o.tools, context->policy, &tools, &err);
         if (r == 0)
             r = choose_method(&o, &req, &err);
         if (r == 0)
@@ -259,7 +294,6 @@ int cmd_run(int argc, char **argv)
         tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
         req.look = o.events && o.images ? images_events : NULL;
-        req.pool = context.policy && context.policy->pool.enabled;
         if (r == 0 && node_is(o.lang))
             r = run_by_node(&o, &req, &node, &mem, &err);
         if (r == 0)
@@ -270,7 +304,7 @@ int cmd_run(int argc, char **argv)
     node_done(&node);
     free(source.data);
     workspace_run_done(&workspace);
-    flow_context_close(&context);
+    flow_context_close(context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon run", o.json, &err) : r;
 }

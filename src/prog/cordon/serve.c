@@ -252,6 +252,10 @@ static int judge(struct serve_options *o, struct jail_spec *spec, struct arena *
     int r = check_values(o, err);
     if (r == 0)
         r = flow_context_open(&context, o->jail.policy, err);
+    if (r < 0 &&
+        !err_is_host(
+            err)) /* whatever is wrong with a policy, it is a mistake of whoever starts us */
+        r = err->code = ERR_USAGE;
     if (r == 0)
         r = policy_choose_profile(context.policy, o->profile, &profile, err);
     if (r == 0)

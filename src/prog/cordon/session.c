@@ -109,7 +109,7 @@ static int parse(int argc, char **argv, struct session_options *o, struct err *e
     int r = options_parse_mixed(argc, argv, rows, count, &o->words, err);
     o->context.json = o->context.json || o->context.events;
     if (o->context.events)
-        result_as_events();
+        result_as_events(true);
     if (r < 0 || !o->help)
         return r;
     help(rows, count);

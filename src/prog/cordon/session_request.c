@@ -247,8 +247,8 @@ int session_request(struct session_context *h, const char *session, const char *
         i++;
     int r = i < COUNT ? source_read("-", LIMIT_SERVE_FILE + 16 * KIB, LIMIT_TOOL_MS, &text, &err)
                       : options_no_verb(action, names, COUNT, &err);
-    h->json = true;     /* whatever is refused is an object, too */
-    result_as_events(); /* and that a person is waited for is told before */
+    h->json = true;         /* whatever is refused is an object, too */
+    result_as_events(true); /* and that a person is waited for is told before */
     buf_init(&q.answer, 2 * LIMIT_SERVE_FILE + 64 * KIB);
     if (i == COUNT)
         r = result_usage(h->who, &err);

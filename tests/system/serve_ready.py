@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runners that wait with policy, gate, audit and a child of the pool open: what changes meanwhile reaches the next run."""
+import os
+import shutil
+import sys
+
+import tapsys
+from mcptest import Server, appears, named, text
+from tapsys import Tap
+
+tap = Tap()
+programs = tapsys.Programs(sys.argv[1])
+state = programs.dir / "ready-state"
+policy = programs.dir / "policy.yaml"
+ENV = {"CORDON_STATE": str(state)}
+
+
+def cordon(*words):
+    return tapsys.cordon(programs, list(words), env=ENV)
+
+
+def opened(pid):
+    """The names of the files that a process has open."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def prepared(server):
+    """The runners that wait and have opened what a run needs, once both of them have."""
+    def both():
+        try:
+            found = [p for p in named(server.process.pid, "cordon-ready") if any(n.endswith("/gate.live") for n in opened(p))]
+        except (FileNotFoundError, ProcessLookupError):  # one has just ended
+            return None
+        return found if len(found) == 2 else None
+    return appears(both)
+
+
+def pool(what):
+    return sum(t[what] for t in cordon("pool", "status", "--json").json["templates"])
+
+
+def value(server, **more):
+    r = server.tool("execute_code", code="6 * 7", **more)
+    return (r.get("structuredContent") or {}).get("value"), text(r)
+
+
+policy.write_text("version: 1\n")
+cordon("pool", "start", "--size", "4")
+appears(lambda: pool("ready") == 4)
+with Server(programs, "--policy", str(policy), env=ENV) as s:
+    tap.eq(value(s)[0], "42", "the first run")
+    ready = prepared(s)
+    names = opened(ready[0])
+    tap.ok(all(f"{state}/{n}" in names for n in ("gate.live", "stop.bell", "audit", "seal/head", "seal/runs")),
+           "a runner that waits has gate and audit open before there is a request", names)
+    tap.ok(appears(lambda: pool("lent") == 2), "each runner that waits has a child of the pool")
+    tap.eq(value(s)[0], "42", "a run by a runner that was prepared")
+    tap.ok(prepared(s) != ready, "a runner that was taken is replaced")
+    tap.eq(value(s, timeout_ms=5000, memory_mb=64)[0], "42", "a run with tighter limits than were expected gives that child back and takes another")
+
+    prepared(s)
+    policy.write_text("version: 1\nno_such_key: 1\n")
+    got = value(s)
+    tap.ok(got[0] is None and "policy" in got[1], "a policy that is broken while runners wait: the next run is refused, and told why", got)
+    policy.write_text("version: 1\nroles: {nothing: {tools: []}}\nrun: {role: nothing}\n")
+    got = value(s)
+    tap.ok(got[0] is None and "role" in got[1], "a policy that changes while runners wait holds for the next run", got)
+    policy.write_text("version: 1\n")
+    tap.eq(value(s)[0], "42", "a policy that is mended while runners wait holds for the next run")
+
+    prepared(s)
+    cordon("stop", "--why", "a test")
+    got = value(s)
+    tap.ok(got[0] is None and "stop" in got[1], "cordon stop while runners wait: the next run is refused", got)
+    cordon("resume")
+    tap.eq(value(s)[0], "42", "cordon resume while runners wait: the next run begins and goes on")
+    prepared(s)
+    cordon("stop", "--why", "a test")
+    cordon("resume")
+    tap.eq(value(s)[0], "42", "cordon stop and cordon resume while runners wait, which were there before both: the next run goes on")
+
+    prepared(s)
+    cordon("pool", "stop", "--force")
+    tap.eq(value(s)[0], "42", "the pool is gone, and the child of a runner that waits with it: the next run goes without")
+    cordon("pool", "start", "--size", "4")
+    tap.eq(value(s)[0], "42", "another pool is there: the next run")
+
+    prepared(s)
+    before = state.with_name("before")
+    cordon("pool", "stop", "--force")
+    os.rename(state, before)
+    got = value(s)
+    tap.ok(got[0] == "42" and any((state / "audit").iterdir()), "a state folder that was moved away while runners wait: the next run is on record in the new one", got)
+    prepared(s)
+    shutil.rmtree(state / "audit")
+    shutil.rmtree(state / "seal")
+    tap.ok(value(s)[0] == "42" and any((state / "audit").iterdir()), "a log that was removed while runners wait: the next run is on record in a new one")
+    prepared(s)
+    os.unlink(state / "seal/key")
+    got = value(s)
+    tap.ok(got[0] is None and "key" in got[1], "a key of the log that was removed while runners wait: the next run is refused", got)
+shutil.rmtree(state)
+os.rename(before, state)
+tap.eq(cordon("audit", "verify").code, 0, "the audit of what came before is whole")
+cordon("pool", "stop", "--force")
+tap.done()
