@@ -17,7 +17,7 @@ _cordon()
     local pool='--lang --profile --packages --venv --size --memory --idle --force --json --help'
     local workspace='--message --name --profile --policy --lines --patch --stat --tar --bundle --json --help'
     local check='--code --lang --intake --profile --policy --workspace --schema --expr --json --help'
-    local serve='--stdio --socket --http --activated --token-file --allow-host --metrics --conformance --print-config --profile --role --policy --workspaces --answer --drain --timeout --memory --output --help'
+    local serve='--stdio --socket --http --activated --all-users --token-file --allow-host --metrics --conformance --print-config --profile --role --policy --workspaces --answer --drain --timeout --memory --output --help'
     local policy='--policy --yaml --json --origin --help'
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "sys/here.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +54,7 @@ int flow_prepare(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     const struct jail_spec *s = &req->spec;
-    gate_client_uid(&f->ask.client, getuid()); /* also in the record of what is refused here */
+    gate_client_uid(&f->ask.client, here_user()); /* also in the record of what is refused here */
     int r = flow_guard_shared(req->context, s, req->out_name, err);
     if (r == 0)
         r = flow_inputs_open(f, err);

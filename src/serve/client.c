@@ -64,11 +64,11 @@ static int start_front(struct serve_client *c, int in, int out, struct err *err)
     return 0;
 }
 
-int serve_client_start(struct serve_client *c, struct serve_shared *all, int in, int out,
-                       struct err *err)
+int serve_client_start(struct serve_client *c, struct serve_shared *all, uid_t user, int in,
+                       int out, struct err *err)
 {
     *c = (struct serve_client){
-        .all = all, .config = &all->config, .sock = -1, .listener = -1, .token = -1};
+        .all = all, .config = &all->config, .sock = -1, .user = user, .listener = -1, .token = -1};
     return start_front(c, in, out, err);
 }
 
@@ -78,6 +78,7 @@ int serve_client_start_http(struct serve_client *c, struct serve_shared *all, in
     *c = (struct serve_client){.all = all,
                                .config = &all->config,
                                .sock = -1,
+                               .user = getuid(),
                                .metrics = metrics,
                                .listener = listener,
                                .token = token,

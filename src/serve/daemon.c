@@ -58,13 +58,13 @@ static void drop(struct serve_client **c)
     *c = NULL;
 }
 
-static int add(struct serve_server *s, int in, int out, struct err *err)
+static int add(struct serve_server *s, uid_t user, int in, int out, struct err *err)
 {
     struct serve_client **c = NULL;
     int k = place(s, LIMIT_SERVE_CLIENTS, &c, err);
     if (k < 0)
         return k;
-    k = serve_client_start(*c, &s->all, in, out, err);
+    k = serve_client_start(*c, &s->all, user, in, out, err);
     if (k < 0)
         drop(c);
     return k;
@@ -90,16 +90,27 @@ static int add_http(struct serve_server *s, int listener, int token, struct err 
     return k;
 }
 
+/* Our own user may take all places; with others, one leaves room for them. */
+static bool has_place(const struct serve_server *s, uid_t user)
+{
+    size_t has = 0;
+    for (size_t i = 0; i < CLIENTS; i++)
+        has += s->clients[i] && s->clients[i]->listener < 0 && s->clients[i]->user == user;
+    return !s->all.config.all_users || has < LIMIT_SERVE_CLIENTS_USER;
+}
+
 /* Whoever is not served is told by the end of the socket. */
 static void accept_client(struct serve_server *s)
 {
     struct err err = ERR_INIT;
     pid_t peer = 0;
+    uid_t user = 0;
     FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (sock < 0)
         return;
     const bool let_in =
-        sys_peer_is_us(sock, &peer) && sys_peer_is_outside(peer) && add(s, sock, sock, &err) == 0;
+        sys_peer_who(sock, &user, &peer) && (user == geteuid() || s->all.config.all_users) &&
+        sys_peer_is_outside(peer) && has_place(s, user) && add(s, user, sock, sock, &err) == 0;
     s->all.figures.clients += let_in;
     s->all.figures.turned_away += !let_in;
 }
@@ -220,7 +231,8 @@ static int serve(struct serve_server *s, struct err *err)
 static int add_stdio(struct serve_server *s, struct err *err)
 {
     FD_AUTO null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int k = null < 0 ? err_sys(err, "/dev/null") : add(s, STDIN_FILENO, STDOUT_FILENO, err);
+    int k =
+        null < 0 ? err_sys(err, "/dev/null") : add(s, getuid(), STDIN_FILENO, STDOUT_FILENO, err);
     if (k == 0 && (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0))
         k = err_sys(err, "give the client's descriptors away");
     return k;

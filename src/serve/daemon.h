@@ -17,9 +17,10 @@ struct serve_config {
     const char *cordon, *front; /* paths of the two programs */
     const char *profile, *role, *policy;
     const char *timeout, *memory,
-        *output;                /* as they were given, for when the policy is read again */
-    const char *workspaces;     /* that clients may name, with commas between them */
-    bool elicits;               /* questions to people may be asked at the client */
+        *output;            /* as they were given, for when the policy is read again */
+    const char *workspaces; /* that clients may name, with commas between them */
+    bool all_users; /* clients of every user are let in at the unix socket, each as itself */
+    bool elicits;   /* questions to people may be asked at the client */
     const char *question_ms;    /* how long the word for one counts; a number */
     bool approves;              /* clients may answer what others asked */
     const char *names;          /* hosts that clients of HTTP may call us by, beside loopback's */
@@ -32,7 +33,7 @@ struct serve_config {
 struct serve_ways {
     bool
         stdio; /* the one client at our standard input and output, until it leaves; then nothing else */
-    int sock; /* a listening unix socket, for our own user outside of any jail; -1: none */
+    int sock; /* a listening unix socket, for our own user, or all, outside of any jail; -1: none */
     int http,
         token; /* a listening socket, and the file of the token: all who have it are one client; -1: none */
     int metrics; /* a listening socket at loopback, for figures alone; -1: none */

@@ -70,6 +70,7 @@ struct serve_client {
     const struct serve_config *config; /* of all */
     int sock; /* packets to and from the front; it ends with the front, which cannot pass it on */
     pid_t front;
+    uid_t user;          /* whose it is, by the kernel's word; of --stdio and HTTP: our own */
     bool metrics;        /* it asks for figures, and for nothing else */
     int listener, token; /* of HTTP: what a front is started with, again and again; else -1 */
     uint64_t renewed_ns;
@@ -82,8 +83,8 @@ struct serve_client {
 };
 
 /* client.c */
-ERR_MUST_USE int serve_client_start(struct serve_client *c, struct serve_shared *all, int in,
-                                    int out, struct err *err);
+ERR_MUST_USE int serve_client_start(struct serve_client *c, struct serve_shared *all, uid_t user,
+                                    int in, int out, struct err *err);
 /* For the clients of HTTP, all of them: its front can end, and what cordond has for it stays. */
 ERR_MUST_USE int serve_client_start_http(struct serve_client *c, struct serve_shared *all,
                                          int listener, int token, bool metrics, struct err *err);
@@ -150,8 +151,8 @@ void serve_jobs_forget(struct serve_job *job);
 
 /* ready.c */
 /* False: none waits. */
-bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, const char *const *argv,
-                      const void *input, size_t len);
+bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t user,
+                      const char *const *argv, const void *input, size_t len);
 void serve_ready_tick(struct serve_shared *all, uint64_t now_ns);
 /* Whether another tick would start one: a run has the machine for itself, unless none waits. */
 bool serve_ready_lacks(const struct serve_shared *all);

@@ -29,11 +29,11 @@ static int begin(struct serve_client *c, struct serve_job *j, const char *const 
 {
     const void *input = body && body->len ? body->data : "";
     const size_t len = body ? body->len : 0;
-    if (serve_ready_take(c->all, &j->runner, argv, input, len))
+    if (serve_ready_take(c->all, &j->runner, c->user, argv, input, len))
         return 0;
     int k = serve_runner_start(&j->runner, argv[0], err);
     if (k == 0)
-        k = serve_runner_order(&j->runner, argv, input, len, err);
+        k = serve_runner_order(&j->runner, c->user, argv, input, len, err);
     if (k < 0)
         serve_runner_done(&j->runner);
     return k;

@@ -80,7 +80,7 @@ static void start_reader(struct serve_server *s, uint64_t now_ns)
     sys_notify_send(&s->manager, line);
     s->again = false;
     s->reloading = serve_runner_start(&s->reader, argv[0], &err) == 0 &&
-                   serve_runner_order(&s->reader, argv, "", 0, &err) == 0;
+                   serve_runner_order(&s->reader, getuid(), argv, "", 0, &err) == 0;
     s->reader_until_ns = now_ns + LIMIT_SERVE_RELOAD_MS * CLOCK_NS_PER_MS;
     if (!s->reloading) {
         serve_runner_done(&s->reader);

@@ -8,8 +8,8 @@ enum {
     QUICK_ENDS = 8
 }; /* runners that end while they wait, one after the other: then none waits */
 
-bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, const char *const *argv,
-                      const void *input, size_t len)
+bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t user,
+                      const char *const *argv, const void *input, size_t len)
 {
     all->wants_ready = true;
     for (size_t i = 0; i < LIMIT_SERVE_READY; i++) {
@@ -17,7 +17,7 @@ bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, const 
         if (serve_runner_over(r))
             continue;
         struct err err = ERR_INIT;
-        const bool taken = serve_runner_order(r, argv, input, len, &err) == 0;
+        const bool taken = serve_runner_order(r, user, argv, input, len, &err) == 0;
         if (taken) {
             *ret = *r;
             *r = SERVE_RUNNER_INIT;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -55,13 +56,12 @@ int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *e
 }
 
 /* The words with a NUL after each of them. */
-static int join(const char *const *argv, char words[LIMIT_SERVE_WORDS], size_t *ret_len,
-                struct err *err)
+static int join(const char *const *argv, char *words, size_t size, size_t *ret_len, struct err *err)
 {
     size_t at = 0;
     for (; *argv; argv++) {
         const size_t len = strlen(*argv) + 1;
-        if (len > LIMIT_SERVE_WORDS - at)
+        if (len > size - at)
             return err_set(err, ERR_LIMIT, "a command line that is too long for a runner");
         memcpy(words + at, *argv, len);
         at += len;
@@ -75,12 +75,12 @@ void serve_runner_expect(struct serve_runner *r, const char *const *argv)
     char words[LIMIT_SERVE_WORDS];
     struct err err = ERR_INIT;
     size_t len = 0;
-    if (join(argv, words, &len, &err) == 0)
+    if (join(argv, words, sizeof words, &len, &err) == 0)
         (void)!send(r->order, words, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-int serve_runner_order(struct serve_runner *r, const char *const *argv, const void *input,
-                       size_t len, struct err *err)
+int serve_runner_order(struct serve_runner *r, uid_t user, const char *const *argv,
+                       const void *input, size_t len, struct err *err)
 {
     char words[LIMIT_SERVE_WORDS];
     union {
@@ -89,7 +89,10 @@ int serve_runner_order(struct serve_runner *r, const char *const *argv, const vo
     } control = {{0}};
     FD_AUTO in = -1;
     struct iovec iov = {words, 0};
-    int k = join(argv, words, &iov.iov_len, err);
+    /* the user, as the first of the words */
+    const size_t head = (size_t)snprintf(words, sizeof words, "%u", (unsigned)user) + 1;
+    int k = join(argv, words + head, sizeof words - head, &iov.iov_len, err);
+    iov.iov_len += head;
     if (k == 0)
         k = fd_sealed(input, len, &in, err);
     if (k < 0)

@@ -36,9 +36,9 @@ ERR_MUST_USE int serve_runner_start(struct serve_runner *r, const char *cordon, 
 /* What it will probably be asked, so that it opens what that needs; the order may say something else. One that is gone
  * is met when it gets its order. */
 void serve_runner_expect(struct serve_runner *r, const char *const *argv);
-/* What it is to do, once: the words of its command line, the first being its name, and its standard input. An error: it
- * ended before. */
-ERR_MUST_USE int serve_runner_order(struct serve_runner *r, const char *const *argv,
+/* What it is to do, once: the words of its command line, the first being its name, and its standard input; USER: for whom.
+ * An error: it ended before. */
+ERR_MUST_USE int serve_runner_order(struct serve_runner *r, uid_t user, const char *const *argv,
                                     const void *input, size_t len, struct err *err);
 /* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its descriptors. */
 void serve_runner_take(struct serve_runner *r);

@@ -6,6 +6,7 @@
 #include "sys/fd.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,4 +34,18 @@ uint64_t here_pid_space(void)
     if (!space && stat("/proc/self/ns/pid", &st) == 0)
         space = st.st_ino;
     return space;
+}
+
+static bool user_said;
+static uid_t user;
+
+uid_t here_user(void)
+{
+    return user_said ? user : getuid();
+}
+
+void here_user_is(uid_t uid)
+{
+    user_said = true;
+    user = uid;
 }

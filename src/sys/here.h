@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #define HERE_BOOT_MAX 40
 
@@ -23,5 +24,10 @@ ERR_MUST_USE int here_proc(struct err *err);
 const char *here_boot(void);
 /* The inode of our pid namespace; 0: there is no /proc. */
 uint64_t here_pid_space(void);
+
+/* The user for whom this process works: its own real one, unless cordond, which knows its client from the kernel, said
+ * which. Whoever could say it falsely owns the state folder that it counts in. */
+uid_t here_user(void);
+void here_user_is(uid_t uid);
 
 #endif

@@ -11,14 +11,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-bool sys_peer_is_us(int sock, pid_t *ret_pid)
+bool sys_peer_who(int sock, uid_t *ret_uid, pid_t *ret_pid)
 {
     struct ucred peer = {0};
     socklen_t len = sizeof peer;
-    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid())
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return false;
+    *ret_uid = peer.uid;
+    *ret_pid = peer.pid;
+    return true;
+}
+
+bool sys_peer_is_us(int sock, pid_t *ret_pid)
+{
+    uid_t uid = 0;
+    pid_t pid = 0;
+    if (!sys_peer_who(sock, &uid, &pid) || uid != geteuid())
         return false;
     if (ret_pid)
-        *ret_pid = peer.pid;
+        *ret_pid = pid;
     return true;
 }
 

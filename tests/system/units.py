@@ -87,7 +87,8 @@ for kind, texts in found.items():
     tap.ok(service["Service"]["Type"] == "notify" and int(service["Service"]["WatchdogSec"][:-1]) > 0, f"the service of kind {kind} is waited for and watched")
     stop, drain = int(service["Service"]["TimeoutStopSec"][:-1]), int(words[words.index("--drain") + 1][:-1])
     tap.ok(stop >= drain + 20, f"the service of kind {kind} has time to drain before it is killed", stop, drain)
-    tap.eq(sock["Socket"]["SocketMode"], "0600", f"the unix socket of kind {kind} is for its owner")
+    mode = ("0666", True) if kind == "system" else ("0600", False)
+    tap.eq((sock["Socket"]["SocketMode"], "--all-users" in words), mode, f"the unix socket of kind {kind} is for {'every user, and so is its server' if mode[1] else 'its owner'}")
     lost = [k for k in ("RestrictNamespaces", "ProtectHostname", "PrivateUsers", "ProtectProc", "ProcSubset", "ProtectKernelTunables", "ProtectKernelLogs", "MemoryDenyWriteExecute")
             if k in service["Service"]]
     tap.eq(lost, [], f"the service of kind {kind} has none of the settings under which no jail can be built")

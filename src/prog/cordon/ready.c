@@ -9,7 +9,9 @@
 #include "ready.h"
 
 #include "base/limits.h"
+#include "base/units.h"
 #include "sys/fd.h"
+#include "sys/here.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -57,10 +59,10 @@ static size_t take(int *ret_input)
     return words[n - 1] ? 0 : (size_t)n;
 }
 
-static int split(size_t len)
+static int split(size_t at, size_t len)
 {
     int count = 0;
-    for (size_t at = 0; at < len; at += strlen(words + at) + 1)
+    for (; at < len; at += strlen(words + at) + 1)
         list[count++] = words + at;
     list[count] = NULL;
     return count;
@@ -71,7 +73,7 @@ static void prepare(size_t len)
 {
     memcpy(kept.words, words, len);
     kept.len = len;
-    const int count = split(len);
+    const int count = split(0, len);
     if (count > 2 && strcmp(list[1], "run") == 0)
         kept.good = run_ahead(count - 1, list + 1, &kept.context, &kept.rules, kept.policy,
                               sizeof kept.policy);
@@ -95,8 +97,13 @@ bool ready_wait(int *argc, char ***argv)
     if (len == 0 || to_cordond < 0 || input < 0 || dup2(input, STDIN_FILENO) < 0)
         return false;
     prctl(PR_SET_NAME, "cordon-runner");
-    kept.same = len == kept.len && memcmp(words, kept.words, len) == 0;
-    *argc = split(len);
+    const size_t head = strlen(words) + 1;
+    uint64_t user;
+    if (head >= len || units_count(words, &user) < 0)
+        return false;
+    here_user_is((uid_t)user);
+    kept.same = len - head == kept.len && memcmp(words + head, kept.words, kept.len) == 0;
+    *argc = split(head, len);
     *argv = list;
     return true;
 }

@@ -29,7 +29,7 @@ struct serve_options {
     const char *profile, *socket, *print, *metrics, *workspaces;
     struct serve_http_options http;
     uint64_t answer_ms, drain_ms;
-    bool stdio, activated, conformance, help;
+    bool stdio, activated, all_users, conformance, help;
     bool elicits;         /* the policy's: a person may answer at the client */
     bool approves;        /* the policy's: clients may answer what others asked */
     uint64_t question_ms; /* how long the word for a question counts */
@@ -43,6 +43,8 @@ static int check_ways(const struct serve_options *o, struct err *err)
         return err_set(err, ERR_USAGE,
                        "say where clients come from: --stdio, --socket, --http or --activated; or "
                        "--print-config");
+    if (o->all_users && !o->socket && !o->activated)
+        return err_set(err, ERR_USAGE, "--all-users belongs to --socket and --activated");
     if (!web && (o->http.token || o->http.names))
         return err_set(err, ERR_USAGE, "--token-file and --allow-host belong to --http");
     return 0;
@@ -74,6 +76,8 @@ static int parse(int argc, char **argv, struct serve_options *o, struct err *err
          "clients of HTTP with the token, at PORT of loopback, or at ADDRESS:PORT"},
         {"activated", OPTION_FLAG, &o->activated, NULL,
          "at the sockets that systemd gives: unix as --socket, TCP as --http"},
+        {"all-users", OPTION_FLAG, &o->all_users, NULL,
+         "at the unix socket: clients of every user, each counted as itself"},
         {"token-file", OPTION_STRING, &o->http.token, "FILE",
          "the token of --http (made in the state folder)"},
         {"allow-host", OPTION_STRING, &o->http.names, "NAMES",
@@ -130,15 +134,16 @@ static int listen_all(const struct serve_options *o, char *ways, const char **re
     struct serve_activated given = {.sock = -1, .http = -1};
     int r = o->activated ? serve_activated_take(&given, err) : 0;
     if (r == 0 && o->socket)
-        r = serve_socket_listen(o->socket, ret_name, err);
+        r = serve_socket_listen(o->socket, o->all_users, ret_name, err);
     else if (r == 0 && given.sock >= 0)
         r = serve_socket_adopt(given.sock, err);
     if (r == 0 && (o->http.where || given.http >= 0))
         r = serve_http_listen(&o->http, given.http, err);
     if (r == 0 && o->metrics)
         r = serve_http_listen_metrics(o->metrics, err);
-    snprintf(ways, 8, "%s%s%s%s", o->metrics ? "m" : "", o->stdio ? "i" : "",
-             o->socket || given.sock >= 0 ? "u" : "", o->http.where || given.http >= 0 ? "h" : "");
+    snprintf(ways, 8, "%s%s%s%s%s", o->all_users ? "a" : "", o->metrics ? "m" : "",
+             o->stdio ? "i" : "", o->socket || given.sock >= 0 ? "u" : "",
+             o->http.where || given.http >= 0 ? "h" : "");
     return r;
 }
 

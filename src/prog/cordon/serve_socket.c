@@ -19,7 +19,7 @@
 
 enum { BACKLOG = 64 };
 
-static int open_folder(const char *path, size_t len, int *ret_fd, struct err *err)
+static int open_folder(const char *path, size_t len, bool all_users, int *ret_fd, struct err *err)
 {
     char folder[512];
     struct stat st;
@@ -29,10 +29,10 @@ static int open_folder(const char *path, size_t len, int *ret_fd, struct err *er
     FD_AUTO fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, ERR_USAGE, "--socket: %.160s: %s", folder, strerror(errno));
-    if (st.st_uid != geteuid() || (st.st_mode & 077))
+    if (st.st_uid != geteuid() || (st.st_mode & (all_users ? 022 : 077)))
         return err_set(err, ERR_USAGE,
-                       "--socket: %.160s must be yours and closed to others (mkdir -m 700)",
-                       folder);
+                       "--socket: %.160s must be yours and closed to others (mkdir -m %s)", folder,
+                       all_users ? "755" : "700");
     *ret_fd = fd_take(&fd);
     return 0;
 }
@@ -50,12 +50,12 @@ static int lock(int folder, const char *name, int *ret_fd, struct err *err)
     return 0;
 }
 
-static int bind_at(int folder, const char *name, int *ret_fd, struct err *err)
+static int bind_at(int folder, const char *name, bool all_users, int *ret_fd, struct err *err)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", folder, name);
     FD_AUTO fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const mode_t before = umask(0177);
+    const mode_t before = umask(all_users ? 0111 : 0177);
     const bool good = fd >= 0 && (unlinkat(folder, name, 0) == 0 || errno == ENOENT) &&
                       bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
     umask(before);
@@ -83,7 +83,7 @@ int serve_socket_adopt(int given, struct err *err)
     return dup2(given, SERVE_SOCKET_FD) < 0 ? err_sys(err, "--activated") : 0;
 }
 
-int serve_socket_listen(const char *path, const char **ret_name, struct err *err)
+int serve_socket_listen(const char *path, bool all_users, const char **ret_name, struct err *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int fds[3] = {-1, -1, -1};
@@ -91,11 +91,11 @@ int serve_socket_listen(const char *path, const char **ret_name, struct err *err
         strcmp(name, "..") == 0)
         return err_set(err, ERR_USAGE,
                        "--socket needs an absolute path, its last part of 64 letters at the most");
-    int r = open_folder(path, (size_t)(name - 1 - path), &fds[1], err);
+    int r = open_folder(path, (size_t)(name - 1 - path), all_users, &fds[1], err);
     if (r == 0)
         r = lock(fds[1], name, &fds[2], err);
     if (r == 0)
-        r = bind_at(fds[1], name, &fds[0], err);
+        r = bind_at(fds[1], name, all_users, &fds[0], err);
     if (r == 0)
         r = hand_over(fds, err);
     if (r == 0)

@@ -7,6 +7,7 @@
 #include "pool/socket.h"
 #include "result.h"
 #include "session.h"
+#include "sys/here.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static int note(struct session_context *h, const char *event, const char *sessio
         {.name = "from", .kind = AUDIT_ARG_TEXT, .text = from},
         {.name = "ended_ms", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)ended_ms},
     };
-    gate_client_uid(&client, getuid());
+    gate_client_uid(&client, here_user());
     const struct audit_facts f = {.client_id = client.id,
                                   .tool = "session",
                                   .session = session,

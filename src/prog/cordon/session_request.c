@@ -13,6 +13,7 @@
 #include "result.h"
 #include "session_workspace.h"
 #include "source.h"
+#include "sys/here.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static bool ask_gate(struct session_request *q, const char *action, const char *
     result_ask(&waits, &q->h->jail);
     ask.wait_ms = waits.wait_ms;
     ask.approval_wait_ms = waits.approval_wait_ms;
-    gate_client_uid(&ask.client, getuid());
+    gate_client_uid(&ask.client, here_user());
     int r = q->h->flow.audit ? 0 : result_open_gate(&q->h->flow, true, &err);
     if (r == 0)
         r = gate_admit(q->h->flow.gate, &ask, &ticket, &no, &err);

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "result.h"
 #include "sys/child.h"
+#include "sys/here.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ int workspace_note(struct flow_context *context, const struct workspace_order *o
     };
     const struct audit_outcome outcome = {
         .status = status == EXIT_DONE ? "ok" : "error", .exit_code = status, .has_exit_code = true};
-    gate_client_uid(&client, getuid());
+    gate_client_uid(&client, here_user());
     const struct audit_facts f = {.client_id = client.id,
                                   .tool = "workspace",
                                   .role = context->policy->run.role,

@@ -29,7 +29,7 @@ enum {
     OUTPUT,
     ANSWER,
     DRAIN,
-    WAYS, /* letters: i stdio, u a unix socket, h HTTP, m metrics */
+    WAYS, /* letters: i stdio, u a unix socket, a for all users, h HTTP, m metrics */
     NAME, /* of the unix socket in its folder; empty: it is not ours to remove */
     NAMES,
     WORKSPACES,
@@ -82,6 +82,7 @@ int main(int argc, char **argv)
     if (take_words(argc, argv, &config) < 0)
         return complain("started by cordon serve only; see cordon-serve(1)", 2);
     const char *w = argv[WAYS];
+    config.all_users = has(w, 'a');
     const struct serve_ways ways = {.stdio = has(w, 'i'),
                                     .sock = has(w, 'u') ? SOCKET : -1,
                                     .http = has(w, 'h') ? LISTENER : -1,
