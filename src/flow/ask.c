@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *flow_tool_name(const struct flow *f)
@@ -90,11 +91,38 @@ int flow_prepare(struct flow *f, struct err *err)
     return FLOW_GO_ON;
 }
 
+/* A runner of that server is its user's, by the owner of the socket: who starts a server of his own has another uid. */
+static bool goes_around_daemon(const struct flow *f)
+{
+    const struct policy *p = f->req->context->policy;
+    struct stat st;
+    if (p->daemon.use != POLICY_DAEMON_REQUIRED || f->req->outer)
+        return false;
+    return !here_is_served() || lstat(p->daemon.socket, &st) < 0 || st.st_uid != geteuid();
+}
+
+static int refuse_around(struct flow *f)
+{
+    struct gate_refusal no = {.rule = GATE_RULE_DAEMON, .word = "gate.daemon"};
+    snprintf(
+        no.reason, sizeof no.reason,
+        "daemon.use of the policy is required: a run goes through the server at %.120s, and this "
+        "one does not",
+        f->req->context->policy->daemon.socket);
+    snprintf(no.hint, sizeof no.hint,
+             "`cordon run` and `cordon check` go through it where it answers, with no options but "
+             "--lang, --timeout, --memory, --output and --json; start it with `systemctl start "
+             "cordon-serve.socket`");
+    return deny(f, &no);
+}
+
 int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
     struct gate_refusal no = {0};
     const struct gate_client client = f->ask.client;
+    if (goes_around_daemon(f))
+        return refuse_around(f);
     if (flow_only_judges(f))
         return FLOW_GO_ON;
     f->ask = (struct gate_request){.run = f->result->id,

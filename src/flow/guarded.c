@@ -126,6 +126,8 @@ static int keep_policy(struct guard *g, const struct policy *p, const char *venv
         r = keep(g, "python.environment, its packages in", packages.site, true, err);
     if (r == 0)
         r = keep(g, "audit.alert_file", p->audit.alert_file, false, err);
+    if (r == 0 && p->daemon.use != POLICY_DAEMON_NEVER)
+        r = keep(g, "daemon.socket", p->daemon.socket, false, err);
     if (r == 0)
         r = keep_command(g, "audit.alert_command:", &p->audit.alert_command, err);
     for (size_t i = 0; i < p->search.collections.count && r == 0; i++) {

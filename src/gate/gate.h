@@ -42,6 +42,7 @@
     X(APPROVAL, "gate.approval", "a person has to say yes, and has not")                           \
     X(DENIED, "gate.denied", "a person said no")                                                   \
     X(ARENA, "gate.arena", "the arena's judges did not agree")                                     \
+    X(DAEMON, "gate.daemon", "the policy wants runs to go through the machine's server")           \
     X(STATE, "gate.state", "the gate's own state cannot be used")
 
 enum gate_rule {

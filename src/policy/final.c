@@ -19,7 +19,8 @@ static const struct {
     enum order order;
 } orders[] = {
     {"run.profiles", SUBSET},
-    {"run.mode", LESS}, /* full before landlock */
+    {"run.mode", LESS},   /* full before landlock */
+    {"daemon.use", MORE}, /* never before preferred before required */
     {"limits.", LESS},
     {"ceilings.", LESS},
     {"sessions.", LESS},

@@ -44,6 +44,7 @@ enum policy_escape { POLICY_ESCAPE_PROFILE, POLICY_ESCAPE_HTML, POLICY_ESCAPE_NO
 enum policy_commit { POLICY_COMMIT_NEVER, POLICY_COMMIT_OK, POLICY_COMMIT_ENDED };
 enum policy_answer { POLICY_ANSWER_TEXT, POLICY_ANSWER_JSON };
 enum policy_verification { POLICY_VERIFY_STRICT, POLICY_VERIFY_WARN };
+enum policy_daemon { POLICY_DAEMON_NEVER, POLICY_DAEMON_PREFERRED, POLICY_DAEMON_REQUIRED };
 enum policy_sync { POLICY_SYNC_OFF, POLICY_SYNC_BEGIN, POLICY_SYNC_ON };
 
 /* Of one run. `limits` is what a run gets, `ceilings` the most that a caller may ask for. */
@@ -94,6 +95,10 @@ struct policy {
     struct {
         const char *folder; /* empty: by the environment */
     } state;
+    struct {
+        enum policy_daemon use;
+        const char *socket;
+    } daemon; /* the server that runs of the command line go through */
     struct {
         const char *profile, *role;
         enum policy_language language;

@@ -49,3 +49,8 @@ void here_user_is(uid_t uid)
     user_said = true;
     user = uid;
 }
+
+bool here_is_served(void)
+{
+    return user_said;
+}

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,5 +30,6 @@ uint64_t here_pid_space(void);
  * which. Whoever could say it falsely owns the state folder that it counts in. */
 uid_t here_user(void);
 void here_user_is(uid_t uid);
+bool here_is_served(void); /* cordond said so: we are its runner */
 
 #endif

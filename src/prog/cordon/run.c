@@ -4,6 +4,7 @@
  *
  * Waits: source_read in read_source; whoever writes the program; the time limit of the run; an error that names the file */
 #include "base/limits.h"
+#include "by_daemon.h"
 #include "check.h"
 #include "commands.h"
 #include "flow/flow.h"
@@ -259,6 +260,32 @@ bool run_ahead(int argc, char **argv, struct flow_context *context, struct outpu
     return good;
 }
 
+/* By the machine's server, where the policy has it and its clients can ask for the same. */
+static bool by_server(const struct run_options *o, const struct option_list *words,
+                      const struct flow_request *req, int *ret_status)
+{
+    const struct by_daemon q = {.who = "cordon run",
+                                .code = req->source,
+                                .len = req->source_len,
+                                .language = o->lang,
+                                .timeout_ms = o->jail.limits.wall_ms,
+                                .memory = o->jail.limits.memory,
+                                .output = o->jail.limits.output,
+                                .json = o->json};
+    struct run_options plain;
+    memset(&plain, 0, sizeof plain);
+    jail_options_init(&plain.jail);
+    plain.lang = o->lang;
+    plain.code = o->code;
+    plain.json = o->json;
+    plain.jail.limits.wall_ms = o->jail.limits.wall_ms;
+    plain.jail.limits.memory = o->jail.limits.memory;
+    plain.jail.limits.output = o->jail.limits.output;
+    return by_daemon_wanted(req->context->policy) && !node_is(o->lang) && !req->source_too_long &&
+           !req->nargs && words->count <= 1 && memcmp(&plain, o, sizeof plain) == 0 &&
+           by_daemon_do(req->context->policy, &q, ret_status);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
@@ -271,6 +298,7 @@ int cmd_run(int argc, char **argv)
     struct node_program node = NODE_PROGRAM_INIT;
     struct err err = ERR_INIT;
     struct arena mem;
+    bool served = false;
     exits_heed_early();
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
@@ -289,16 +317,17 @@ int cmd_run(int argc, char **argv)
             r = choose_method(&o, &req, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
-        if (r == 0 && !node_is(o.lang))
+        served = r == 0 && by_server(&o, &words, &req, &r);
+        if (r == 0 && !served && !node_is(o.lang))
             r = jail_options_files(&o.jail, &req.spec, req.profile, &err);
         tools_give(&tools, &o.tools, &req);
         req.spec.keep_files = true;
         req.look = o.events && o.images ? images_events : NULL;
-        if (r == 0 && node_is(o.lang))
+        if (r == 0 && !served && node_is(o.lang))
             r = run_by_node(&o, &req, &node, &mem, &err);
-        if (r == 0)
+        if (r == 0 && !served)
             r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);
-        if (r == 0)
+        if (r == 0 && !served)
             r = result_run("cordon run", &req, &o.jail, o.json, &err);
     }
     node_done(&node);
@@ -326,6 +355,21 @@ static void print_report(void *ctx, const struct check_report *report)
     else
         result_complain("cordon check", "no memory for the report");
     buf_done(&out);
+}
+
+/* As by_server. */
+static bool check_by_server(const struct check_options *o, const struct flow_request *req,
+                            int *ret_status)
+{
+    const struct by_daemon q = {.who = "cordon check",
+                                .code = req->source,
+                                .len = req->source_len,
+                                .language = o->lang,
+                                .check = true,
+                                .json = o->json};
+    return !o->profile && !o->intake && !o->policy && !o->workspace && !req->source_too_long &&
+           by_daemon_wanted(req->context->policy) &&
+           by_daemon_do(req->context->policy, &q, ret_status);
 }
 
 int check_program(const struct check_options *o)
@@ -356,10 +400,11 @@ int check_program(const struct check_options *o)
     else if (r == 0)
         r = read_source(o->file, &req, &source, &err);
     jail.workspace = o->workspace;
-    if (r == 0)
+    const bool served = r == 0 && check_by_server(o, &req, &r);
+    if (r == 0 && !served)
         r = workspace_run_begin(&workspace, &jail, &req, &mem, &err);
     req.keep = NULL; /* nothing runs: there is nothing to commit */
-    if (r == 0)
+    if (r == 0 && !served)
         r = result_check("cordon check", &req, o->json, &err);
     free(source.data);
     workspace_run_done(&workspace);
