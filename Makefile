@@ -10,7 +10,7 @@ COUNT        = 10000000
 SEED         = 1
 BENCH        =
 GAINS        =
-.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak javascript-corpus pool-soak serve-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality monitor-mutants expr-mutants messages install uninstall abi deb deb-test costs official clean help
+.PHONY: all programs setup setup-programs build build-asan build-switches build-fuzz build-cross demo test lint tidy-deep bench gains soak javascript-corpus pool-soak serve-load proxy-load faults fuzz slots-asan audit-kill workspace-kill workspace-races vm-test expr-diff monitor-quality monitor-mutants expr-mutants messages install uninstall abi deb deb-test costs official official-models clean help
 
 all: programs		## the programs: build/cordon, build/cordon-nest
 
@@ -68,8 +68,12 @@ pool-soak: build	## RUNS=100000 warm runs by two clients: no leak anywhere; prin
 # SEED only where somebody gave one: a campaign is to be a new one, and prints what repeats it.
 SERVE_CLIENTS = 200
 SERVE_RUNS    = 10000
+PROXY_STREAMS = 1000
 serve-load: build	## SERVE_RUNS=10000 runs of SERVE_CLIENTS=200 clients of cordon serve, some of them bad, with kills: none lost, none twice; prints p99 (SEED=)
 	@$(if $(filter-out file,$(origin SEED)),SEED=$(SEED)) /usr/bin/python3 tests/system/serve_load.py build $(SERVE_CLIENTS) $(SERVE_RUNS)
+
+proxy-load: build	## PROXY_STREAMS=1000 streams at once through cordon proxy, five times: every answer whole, memory flat
+	@/usr/bin/python3 tests/system/proxy.py build $(PROXY_STREAMS)
 
 faults: build		## FAULTS=2000 faults at random instants: Cordon stays alive and tells the truth (SEED= repeats one)
 	@/usr/bin/python3 tests/system/faults.py build --count $(FAULTS) $(if $(filter-out file,$(origin SEED)),--seed $(SEED))

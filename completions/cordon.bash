@@ -3,7 +3,7 @@
 _cordon()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
-    local commands='run session repl pool workspace exec eval check serve policy approve stop resume monitor escalate audit doctor'
+    local commands='run session repl pool workspace exec eval check serve proxy policy approve stop resume monitor escalate audit doctor'
     local exec='--ro --rw --in --out --replace --workspace --discard --env --stdin --proc --exec-files --net --timeout --cpu --memory --memory-by
         --descriptors --disk --inodes --processes --threads --output --mode --policy --role --task --no-wait --escape --json --events --help'
     local eval='--ctx --ctx-file --schema --file --save --load --ndjson --explain --json --prompt --certificate
@@ -22,6 +22,7 @@ _cordon()
     local approve='--why --all --watch --json --help'
     local stop='--why --patience --list --json --help'
     local resume='--why --json --help'
+    local proxy='--http --policy --help'
     local monitor='--format --tier --task --mode --set --expected --every --plot --vocabulary --help'
     local escalate='--category --attempt --tier --retries --optional --json --help'
     local audit='--lines --follow --since --until --client --status --kind --expect --json --help'
@@ -54,7 +55,7 @@ _cordon()
         ;;
     poolpool) COMPREPLY=($(compgen -W 'start status stop' -- "$cur")) ;;
     session--profile | repl--profile | pool--profile | serve--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
-    session--ro | session--rw | session--in | session--venv | repl--ro | repl--rw | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy | serve--socket | serve--token-file)
+    session--ro | session--rw | session--in | session--venv | repl--ro | repl--rw | repl--in | repl--venv | pool--venv | session--stdin | session--policy | repl--stdin | repl--policy | serve--policy | serve--socket | serve--token-file | proxy--policy)
         compopt -o filenames 2>/dev/null
         COMPREPLY=($(compgen -f -- "$cur"))
         ;;
@@ -154,6 +155,8 @@ _cordon()
         fi
         ;;
     serve--role) COMPREPLY=($(compgen -W 'explore analyze execute' -- "$cur")) ;;
+    proxy--http) ;;
+    proxy*) COMPREPLY=($(compgen -W "$proxy" -- "$cur")) ;;
     serve*) COMPREPLY=($(compgen -W "$serve" -- "$cur")) ;;
     doctor*) COMPREPLY=($(compgen -W "$doctor" -- "$cur")) ;;
     esac

@@ -135,6 +135,7 @@ enum audit_kind {
     AUDIT_SESSION,   /* opened, forked, closed, killed */
     AUDIT_WORKSPACE, /* a command that changed one, or failed to */
     AUDIT_TOOL,      /* a call of guest code to a trusted tool */
+    AUDIT_MODEL,     /* a call of a model through the gateway */
     AUDIT_ALERT,     /* ours: an anomaly */
     AUDIT_REPAIR,    /* ours: what a crash left half written was cut off */
     AUDIT_TAMPERED,  /* ours: somebody changed the log or the head; verify fails from here on */

@@ -16,8 +16,9 @@ static const char *const names[AUDIT_KINDS] = {
     [AUDIT_STOP] = "stop",           [AUDIT_RESUME] = "resume",
     [AUDIT_POLICY] = "policy",       [AUDIT_SESSION] = "session",
     [AUDIT_WORKSPACE] = "workspace", [AUDIT_TOOL] = "tool",
-    [AUDIT_ALERT] = "alert",         [AUDIT_REPAIR] = "repair",
-    [AUDIT_TAMPERED] = "tampered",   [AUDIT_RETENTION] = "retention",
+    [AUDIT_MODEL] = "model",         [AUDIT_ALERT] = "alert",
+    [AUDIT_REPAIR] = "repair",       [AUDIT_TAMPERED] = "tampered",
+    [AUDIT_RETENTION] = "retention",
 };
 
 const char *audit_kind_name(enum audit_kind kind)

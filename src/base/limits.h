@@ -203,4 +203,18 @@
 #define LIMIT_HTTP_TOKEN       512
 #define LIMIT_HTTP_NAMES       1024 /* characters of the names that --allow-host gives */
 
+/* cordon proxy: what its clients and its upstreams may have at once. */
+#define LIMIT_PROXY_STREAMS    1100       /* calls at once, of all clients */
+#define LIMIT_PROXY_BODY       (16 * MIB) /* of a request */
+#define LIMIT_PROXY_EVENT      (1 * MIB)  /* one event of an upstream */
+#define LIMIT_PROXY_HELD       (4 * MIB)  /* of one answer that is not handed on yet */
+#define LIMIT_PROXY_UNREAD     (4 * MIB)  /* that a client does not read; then it is dropped */
+#define LIMIT_PROXY_TEXT       (1 * MIB)  /* of an answer that another tier can continue */
+#define LIMIT_PROXY_ERROR      (64 * KIB) /* of what an upstream says of an error */
+#define LIMIT_PROXY_BACKLOG    (32 * MIB) /* for the front; beyond it upstreams wait */
+#define LIMIT_PROXY_ATTEMPTS   16         /* of one call, all tiers together */
+#define LIMIT_PROXY_PROMPT     (64 * KIB) /* of what was asked, in a record */
+#define LIMIT_PROXY_CONNECT_MS 10000ULL   /* to connect to an upstream */
+#define LIMIT_PROXY_LINGER_MS  1000ULL    /* an upstream after the last event of its answer */
+
 #endif

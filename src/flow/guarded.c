@@ -74,11 +74,11 @@ static int keep_system(struct guard *g, struct err *err)
  * by the file that this is (src/prog/cordon/programs.c). */
 static int keep_programs(struct guard *g, struct err *err)
 {
-    static const char *const names[] = {"cordon",           "cordon-nest",      "cordon-holder",
-                                        "cordon-python",    "cordon-ruby",      "cordon-javascript",
-                                        "cordon-approvals", "cordon-workspace", "cordon-tool",
-                                        "cordon-plot",      "cordon-image",     "cordon-front",
-                                        "cordond"};
+    static const char *const names[] = {
+        "cordon",      "cordon-nest",       "cordon-holder",     "cordon-python",
+        "cordon-ruby", "cordon-javascript", "cordon-approvals",  "cordon-workspace",
+        "cordon-tool", "cordon-plot",       "cordon-image",      "cordon-front",
+        "cordond",     "cordon-proxy",      "cordon-proxy-front"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;
@@ -138,6 +138,13 @@ static int keep_policy(struct guard *g, const struct policy *p, const char *venv
         r = keep_command(g, "a judge of the arena:", &p->arena.judges[i].command, err);
     for (size_t i = 0; i < p->ntools && r == 0; i++)
         r = keep_command(g, "a host tool:", &p->tools[i].command, err);
+    for (size_t i = 0; i < p->nupstreams && r == 0; i++) {
+        r = keep(g, "the key of an upstream:", p->upstreams[i].key_file, false, err);
+        if (r == 0)
+            r = keep(g, "certificates of an upstream:", p->upstreams[i].ca_file, false, err);
+    }
+    for (size_t i = 0; i < p->proxy.nclients && r == 0; i++)
+        r = keep(g, "the token of a client:", p->proxy.clients[i].token_file, false, err);
     return r;
 }
 

@@ -26,6 +26,7 @@ struct monitor {
     struct drift *drift;
     struct cycle_history history;
     struct cycle_judged judged[2]; /* what was last found of a loop of each kind */
+    struct loop_tail tails[2];     /* the end that was there before, of each kind */
 };
 
 struct monitor *monitor_new(const struct monitor_config *config, uint64_t key)
@@ -75,9 +76,11 @@ static bool abort_for_loop(struct monitor *m, struct loop_tail tail, enum monito
 static bool look_for_loops(struct monitor *m, const struct token *t)
 {
     struct loop_tail exact = loop_add(m->exact, t->symbol);
+    m->tails[0] = exact;
     if (cycle_is_loop(&m->history, &m->judged[0], exact, false))
         return abort_for_loop(m, exact, MONITOR_BY_LOOP);
     struct loop_tail numbered = loop_add(m->numbered, t->value >= 0 ? ANY_NUMBER : t->symbol);
+    m->tails[1] = numbered;
     if (cycle_is_loop(&m->history, &m->judged[1], numbered, true))
         return abort_for_loop(m, numbered, MONITOR_BY_COUNTER);
     struct drift_found drift =
@@ -154,6 +157,18 @@ bool monitor_token(struct monitor *m, uint64_t id, const struct monitor_entropy 
 const struct monitor_verdict *monitor_verdict(const struct monitor *m)
 {
     return &m->verdict;
+}
+
+uint64_t monitor_settled(const struct monitor *m, uint64_t window)
+{
+    const uint64_t tokens = m->verdict.tokens;
+    uint64_t held = window;
+    for (int i = 0; i < 2; i++) {
+        const struct loop_tail *t = &m->tails[i];
+        if (t->length >= MONITOR_REPEATED && t->length + t->lag > held)
+            held = t->length + t->lag;
+    }
+    return held >= tokens ? 0 : cycle_at(&m->history, tokens - held)->byte;
 }
 
 const char *monitor_reason_name(enum monitor_reason reason)

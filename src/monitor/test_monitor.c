@@ -357,6 +357,47 @@ static void texts(void)
     }
 }
 
+/* ---- what can be handed on ---- */
+
+/* A text of words that do not repeat, then a cycle of PERIOD words again and again, byte by byte: the most that was settled. */
+static uint64_t most_settled(size_t period, const struct monitor_verdict **ret, struct monitor *m)
+{
+    char word[32];
+    uint64_t most = 0;
+    for (size_t i = 0; !monitor_verdict(m)->abort && i < 400 + 8 * period + 600; i++) {
+        const size_t number = i < 400 ? i : 1000 + (i - 400) % period;
+        char *p = word; /* letters alone: a number is compared in another way */
+        *p++ = ' ';
+        for (size_t n = number + 1000; n; n /= 10)
+            *p++ = (char)('a' + n % 10);
+        for (const char *q = word; q < p && !monitor_text(m, q, 1); q++) {
+            const uint64_t now = monitor_settled(m, 96);
+            most = now > most ? now : most;
+        }
+    }
+    *ret = monitor_verdict(m);
+    return most;
+}
+
+static void held_back(void)
+{
+    static const size_t periods[] = {1, 2, 3, 7, 20, 60, 80, 150, 700, 1900};
+    for (size_t i = 0; i < sizeof periods / sizeof *periods; i++) {
+        struct monitor_config c;
+        const struct monitor_verdict *v;
+        monitor_config_init(&c);
+        struct monitor *m = monitor_new(&c, 5);
+        const uint64_t most = most_settled(periods[i], &v, m),
+                       first = periods[i] <= 80 ? 0 : 5 * periods[i];
+        tap_ok(v->abort && most > 0 && most <= v->onset_byte + first,
+               "a loop of %zu words: before the verdict nothing of it is settled but%s (byte %llu "
+               "of %llu)",
+               periods[i], first ? " its first copy" : " what came before it",
+               (unsigned long long)most, (unsigned long long)v->onset_byte);
+        monitor_free(m);
+    }
+}
+
 int main(void)
 {
     tables();
@@ -366,5 +407,6 @@ int main(void)
     automaton();
     loops();
     texts();
+    held_back();
     return tap_done();
 }

@@ -78,6 +78,8 @@ roles = policy.pop("roles")
 tools = policy.pop("tools")
 if policy["arena"].pop("judges") != []:
     raise SystemExit(f"{default}: arena.judges: the built-in policy has none")
+if policy["proxy"].pop("clients") != []:
+    raise SystemExit(f"{default}: proxy.clients: the built-in policy has none")
 left = [k if not policy[k] else f"{k}.{sub}" for k in policy for sub in policy[k] or [""] if policy[k] != {}]
 if left:
     raise SystemExit(f"{default}: no such key: {', '.join(left)}")

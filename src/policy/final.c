@@ -57,6 +57,7 @@ static const struct {
     {"output.scrub_paths", SUPERSET},
     {"output.redact", MORE},
     {"output.secret_names", SUPERSET},
+    {"proxy.prompts", LESS},
     {"audit.sync", MORE},
     {"audit.alert_to", SUPERSET},
 };
@@ -90,7 +91,8 @@ bool policy_is_final(const struct policy *p, const char *path)
 
 const char *policy_final_problem(const char *word)
 {
-    if (strcmp(word, "all") == 0 || strcmp(word, "arena.judges") == 0)
+    if (strcmp(word, "all") == 0 || strcmp(word, "arena.judges") == 0 ||
+        strcmp(word, "proxy.clients") == 0)
         return NULL;
     for (size_t i = 0; i < policy_nkeys; i++)
         if (covers(word, policy_keys[i].path))

@@ -235,7 +235,28 @@ static size_t keys_below(const char *prefix, char words[][POLICY_KEY_MAX], size_
         snprintf(words[count++], POLICY_KEY_MAX, "%s", policy_named[i]);
     if (strcmp(prefix, "arena.") == 0 && count < max)
         snprintf(words[count++], POLICY_KEY_MAX, "judges");
+    if (strcmp(prefix, "proxy.") == 0 && count < max)
+        snprintf(words[count++], POLICY_KEY_MAX, "clients");
     return count;
+}
+
+/* Whether PATH is one of the things by name; then it was read. */
+static bool load_named(struct policy_loader *l, const struct policy_node *n, const char *path)
+{
+    static const struct {
+        const char *path;
+        void (*load)(struct policy_loader *l, const struct policy_node *n);
+    } rows[] = {{"profiles", policy_load_profiles},   {"roles", policy_load_roles},
+                {"tools", policy_load_tools}, {"naming", policy_load_naming},         {"arena.judges", policy_load_judges},
+                {"upstreams", policy_load_upstreams}, {"proxy.clients", policy_load_clients}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].path, path) != 0)
+            continue;
+        if (may_name(l, n, path))
+            rows[i].load(l, n);
+        return true;
+    }
+    return false;
 }
 
 static void load_section(struct policy_loader *l, const struct policy_node *map, const char *name)
@@ -257,16 +278,8 @@ static void load_section(struct policy_loader *l, const struct policy_node *map,
         int index = policy_key_find(path);
         if (index >= 0)
             load_value(l, n, index);
-        else if (strcmp(path, "profiles") == 0 && may_name(l, n, path))
-            policy_load_profiles(l, n);
-        else if (strcmp(path, "roles") == 0 && may_name(l, n, path))
-            policy_load_roles(l, n);
-        else if (strcmp(path, "tools") == 0 && may_name(l, n, path))
-            policy_load_tools(l, n);
-        else if (strcmp(path, "naming") == 0 && may_name(l, n, path))
-            policy_load_naming(l, n);
-        else if (strcmp(path, "arena.judges") == 0 && may_name(l, n, path))
-            policy_load_judges(l, n);
+        else if (load_named(l, n, path))
+            continue;
         else if (!*name && keys_below(strncat(path, ".", 2), words, 1))
             load_section(l, n, n->key->text);
     }
@@ -295,12 +308,13 @@ struct policy_box *policy_box_new(void)
     box->origins = arena_alloc(&box->mem, policy_nkeys * sizeof *box->origins);
     box->roles = arena_alloc(&box->mem, POLICY_ROLES_MAX * sizeof *box->roles);
     box->tools = arena_alloc(&box->mem, POLICY_TOOLS_MAX * sizeof *box->tools);
+    box->upstreams = arena_alloc(&box->mem, POLICY_UPSTREAMS_MAX * sizeof *box->upstreams);
     box->profiles = arena_alloc(&box->mem, (POLICY_PROFILES_MAX + 1) * sizeof(void *));
     box->profile_origins =
         arena_alloc(&box->mem, POLICY_PROFILES_MAX * sizeof *box->profile_origins);
     box->files = arena_alloc(&box->mem, FILES_MAX * sizeof *box->files);
-    if (!box->origins || !box->roles || !box->tools || !box->profiles || !box->profile_origins ||
-        !box->files) {
+    if (!box->origins || !box->roles || !box->tools || !box->upstreams || !box->profiles ||
+        !box->profile_origins || !box->files) {
         policy_box_free(box);
         return NULL;
     }
@@ -311,6 +325,7 @@ struct policy_box *policy_box_new(void)
     box->p.origins = box->origins;
     box->p.roles = box->roles;
     box->p.tools = box->tools;
+    box->p.upstreams = box->upstreams;
     box->p.profiles = box->profiles;
     box->p.profile_origins = box->profile_origins;
     box->p.files = box->files;

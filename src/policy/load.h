@@ -21,6 +21,7 @@ struct policy_box {
     struct policy_origin *origins;
     struct policy_role *roles;
     struct policy_tool *tools;
+    struct policy_upstream *upstreams;
     const struct policy_profile **profiles;
     struct policy_profile_origin *profile_origins;
     size_t nprofiles;
@@ -72,6 +73,8 @@ void policy_load_roles(struct policy_loader *l, const struct policy_node *map);
 void policy_load_tools(struct policy_loader *l, const struct policy_node *map);
 void policy_load_judges(struct policy_loader *l, const struct policy_node *list);
 void policy_load_naming(struct policy_loader *l, const struct policy_node *list);
+void policy_load_upstreams(struct policy_loader *l, const struct policy_node *map);
+void policy_load_clients(struct policy_loader *l, const struct policy_node *list);
 void policy_load_profiles(struct policy_loader *l, const struct policy_node *map);
 
 #endif

@@ -8,7 +8,7 @@
  * Runs in: the supervisor.
  *
  * Later files win, value by value: built-in, /etc/cordon/policy.yaml, $XDG_CONFIG_HOME/cordon/policy.yaml,
- * --policy. Lists are replaced whole; roles, tools and profiles are merged by name.
+ * --policy. Lists are replaced whole; roles, tools, profiles and upstreams are merged by name.
  */
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
@@ -76,6 +76,26 @@ struct policy_judge { /* of the arena: a command, or a model's endpoint */
     struct policy_words command; /* the program by absolute path, then its arguments */
     const char *url, *model;     /* empty where there is a command */
     uint64_t timeout_ms;         /* 0: arena.timeout */
+    struct policy_origin origin;
+};
+
+enum policy_shape { POLICY_SHAPE_OPENAI, POLICY_SHAPE_ANTHROPIC };
+
+struct policy_upstream { /* a model's interface that `cordon proxy` asks */
+    const char *name;
+    const char *url;                /* https, or http to loopback; without the / at its end */
+    const char *key_file, *key_env; /* where its key is; both empty: it needs none */
+    const char *ca_file;            /* certificates to verify it by; empty: the system's */
+    const char *tier;
+    enum policy_shape shape;
+    struct policy_words
+        models; /* NAME=MODEL: what clients call it, what the upstream calls it; NAME: both */
+    struct policy_origin origin;
+};
+
+struct policy_client { /* of `cordon proxy` */
+    const char *name, *token_file;
+    uint64_t budget; /* tokens in a day; 0: no limit */
     struct policy_origin origin;
 };
 
@@ -191,11 +211,20 @@ struct policy {
     struct {
         uint64_t retries;
     } escalation;
+    struct {
+        uint64_t holdback;   /* tokens of a stream that wait until they are known to be good */
+        uint64_t silence_ms; /* an upstream that says nothing for so long is given up */
+        bool prompts;        /* records have what was asked */
+        const struct policy_client *clients;
+        size_t nclients;
+    } proxy;
+    const struct policy_upstream *upstreams;
+    size_t nupstreams;
 
     const char *const *files; /* what the origins' numbers mean; files[0] is "built-in" */
     size_t nfiles;
     const struct policy_origin *origins; /* one a row of keys.inc; NULL: all built-in */
-    struct policy_origin judges_origin;
+    struct policy_origin judges_origin, clients_origin;
     struct policy_origin naming_origin;
     const struct policy_profile_origin *profile_origins; /* one a profile; NULL: all built-in */
 };

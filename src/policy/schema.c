@@ -19,7 +19,7 @@ const struct policy_key policy_keys[] = {
 };
 const size_t policy_nkeys = sizeof policy_keys / sizeof *policy_keys;
 
-const char *const policy_named[] = {"profiles", "roles", "tools", "naming", NULL};
+const char *const policy_named[] = {"profiles", "roles", "tools", "naming", "upstreams", NULL};
 
 int policy_key_find(const char *path)
 {

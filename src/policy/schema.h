@@ -38,16 +38,18 @@ struct policy_key {
 extern const struct policy_key policy_keys[];
 extern const size_t policy_nkeys;
 
-#define POLICY_WORD_MAX     512 /* bytes of one word in a list, a name, a file */
-#define POLICY_ROLES_MAX    64
-#define POLICY_TOOLS_MAX    256
-#define POLICY_JUDGES_MAX   9
-#define POLICY_PROFILES_MAX 32
-#define POLICY_RULES_MAX    4096 /* as check/ruleset.h */
-#define POLICY_TEXT_MAX     1024 /* bytes of one text of a rule */
+#define POLICY_WORD_MAX      512 /* bytes of one word in a list, a name, a file */
+#define POLICY_ROLES_MAX     64
+#define POLICY_TOOLS_MAX     256
+#define POLICY_JUDGES_MAX    9
+#define POLICY_UPSTREAMS_MAX 32
+#define POLICY_CLIENTS_MAX   64
+#define POLICY_PROFILES_MAX  32
+#define POLICY_RULES_MAX     4096 /* as check/ruleset.h */
+#define POLICY_TEXT_MAX      1024 /* bytes of one text of a rule */
 
 /* The sections that hold things by name, beside those of the keys. */
-extern const char *const policy_named[]; /* profiles, roles, tools, naming; ended by NULL */
+extern const char *const policy_named[]; /* profiles, roles, tools, naming, upstreams; ended by NULL */
 
 /* -1: there is none. */
 int policy_key_find(const char *path);
@@ -72,6 +74,7 @@ bool policy_enum_word(const char *words, size_t index, char out[64]);
 int policy_enum_find(const char *words, const char *word);
 #define POLICY_RISKS   "low medium high critical"
 #define POLICY_ANSWERS "text json"
+#define POLICY_SHAPES  "openai anthropic"
 
 bool policy_name_good(const char *s); /* letters, digits, - _ and dots inside; 1 to 64 */
 

@@ -382,6 +382,62 @@ static void show_naming(struct show *s)
         jsonw_close(&s->json, ']');
 }
 
+static void show_clients(struct show *s)
+{
+    static const char *const names[] = {"name", "token_file", "budget"};
+    const bool none = s->p->proxy.nclients == 0;
+    if (s->yaml) {
+        size_t line = s->out->len;
+        indent(s);
+        note(s, buf_str(s->out, none ? "clients: []" : "clients:\n"));
+        if (none)
+            comment(s, line, s->p->clients_origin);
+        s->depth++;
+    } else {
+        jsonw_open(&s->json, "clients", '[');
+    }
+    for (size_t i = 0; i < s->p->proxy.nclients; i++) {
+        const struct policy_client *c = &s->p->proxy.clients[i];
+        char number[32];
+        snprintf(number, sizeof number, "%llu", (unsigned long long)c->budget);
+        const char *texts[] = {c->name, c->token_file, c->budget ? number : NULL};
+        if (s->yaml)
+            yaml_line(s, names, texts, 3, c->origin);
+        else
+            json_line(s, names, texts, 3, NULL, c->origin);
+    }
+    if (s->yaml)
+        s->depth--;
+    else
+        jsonw_close(&s->json, ']');
+}
+
+static void show_upstreams(struct show *s)
+{
+    char path[160], shape[64];
+    if (!s->p->nupstreams)
+        return;
+    open_map(s, "upstreams");
+    for (size_t i = 0; i < s->p->nupstreams; i++) {
+        const struct policy_upstream *u = &s->p->upstreams[i];
+        const char *const names[] = {"url", "tier", "key_file", "key_env", "ca_file"};
+        const char *const texts[] = {u->url, u->tier, u->key_file, u->key_env, u->ca_file};
+        snprintf(path, sizeof path, "upstreams.%s", u->name);
+        if (!wanted(s, path))
+            continue;
+        s->found = true;
+        open_map(s, u->name);
+        if (policy_enum_word(POLICY_SHAPES, u->shape, shape))
+            text_value(s, "shape", shape, u->origin);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (*texts[k])
+                text_value(s, names[k], texts[k], u->origin);
+        words_value(s, "models", &u->models, u->origin);
+        close_map(s);
+    }
+    close_map(s);
+}
+
 static void show_rules(struct show *s, const struct policy_profile *profile,
                        const struct policy_origin *origins)
 {
@@ -463,6 +519,11 @@ static void show_keys(struct show *s)
                 s->found = true;
                 show_judges(s);
             }
+            if (strcmp(open, "proxy") == 0 && wanted(s, "proxy.clients") &&
+                whole(s, "proxy.clients")) {
+                s->found = true;
+                show_clients(s);
+            }
             close_map(s);
             open[0] = 0;
         }
@@ -494,6 +555,8 @@ static int show(struct show *s)
         show_tools(s);
     if (wanted(s, "naming") && whole(s, "naming"))
         show_naming(s);
+    if (wanted(s, "upstreams"))
+        show_upstreams(s);
     if (wanted(s, "profiles"))
         show_profiles(s);
     if (!s->yaml)

@@ -122,6 +122,23 @@
       "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")  \
     X(SERVE_LIMITS, "U", "cordond -> what a client can tighten, from now on")
 
+/* Between cordon-proxy-front, which reads what clients and models wrote, and cordon-proxy, which has the keys. The front may have been
+ * taken over by either: cordon-proxy lets it do what a client may, and no message has a key in it. */
+#define WIRE_PROXY_MESSAGES(X)                                                                     \
+    X(PROXY_ASK, "uut", "-> cordon-proxy: call, client, model: may it be made")                    \
+    X(PROXY_MAY, "uuut",                                                                           \
+      "cordon-proxy -> call, 0 or the status that refuses it, seconds to wait, why")               \
+    X(PROXY_OPEN, "uuuuTu",                                                                        \
+      "-> cordon-proxy: call, stream, upstream, path, headers, bytes of the body that follows")    \
+    X(PROXY_BODY, "ub", "-> cordon-proxy: stream, the next piece of its body")                     \
+    X(PROXY_CLOSE, "u", "-> cordon-proxy: stream: close its connection now")                       \
+    X(PROXY_OVER, "utttUb",                                                                        \
+      "-> cordon-proxy: call, how it ended, why, upstreams that were asked; numbers of "           \
+      "struct proxy_over; what was asked, or nothing")                                             \
+    X(PROXY_STATUS, "uu", "cordon-proxy -> stream, status of the upstream's answer")               \
+    X(PROXY_BYTES, "ub", "cordon-proxy -> stream, the next bytes of the upstream's answer")        \
+    X(PROXY_END, "uu", "cordon-proxy -> stream, how it ended (enum proxy_end)")
+
 /* name, signature, meaning. Signature letters: u number, i signed number, t text, b bytes,
  * T list of texts, U list of numbers, B list of byte strings (arguments and paths are bytes). */
 #define WIRE_MESSAGES(X)                                                                           \
@@ -143,6 +160,7 @@
     WIRE_HOLDER_MESSAGES(X)                                                                        \
     WIRE_TOOL_MESSAGES(X)                                                                          \
     WIRE_SERVE_MESSAGES(X)                                                                         \
+    WIRE_PROXY_MESSAGES(X)                                                                         \
     X(DEADLINE, "u",                                                                               \
       "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
 

@@ -52,7 +52,7 @@ PLANTS = [
     ("never written", "SECURITY.md", "| `tools.NAME.command` with its arguments |", "| commands of tools |"),
     ("not built", "CONTRIBUTING.md", "", "\nNo language is built yet.\n"),
     ("not built", "SECURITY.md", "", "\nCordon writes no log yet.\n"),
-    ("not built", "cordon doctor --checklist", "Not built\n", "Not built\n  [-] sessions\n"),
+    ("not built", "cordon doctor --checklist", "Before running experiments\n", "  [-] sessions\nBefore running experiments\n"),
     ("not built", "docs/gate.md", "", "\nThe arena is not implemented.\n"),
-    ("not built", "README.md", "Planned, not built: a gateway", "Planned, not built: Python, a gateway"),
+    ("not built", "README.md", "", "\nPlanned, not built: Python.\n"),
 ]

@@ -20,7 +20,7 @@ from tap import case, done
 root = pathlib.Path(sys.argv[1])
 src = root / "src"
 
-CALLS = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect", "accept", "accept4", "connect", "flock",
+CALLS = {"curl_multi_poll", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect", "accept", "accept4", "connect", "flock",
          "lockf", "wait", "wait3", "wait4", "waitpid", "waitid", "nanosleep", "clock_nanosleep", "usleep", "sleep", "pause", "sigwait",
          "sigwaitinfo", "sigtimedwait", "sigsuspend", "sem_wait", "sem_timedwait", "pthread_cond_wait", "pthread_cond_timedwait",
          "pthread_join", "pthread_mutex_lock", "mtx_lock", "fsync", "fdatasync", "syncfs", "sync", "msync", "read", "readv", "recv",

@@ -23,6 +23,7 @@ int cmd_stop(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_monitor(int argc, char **argv);
 int cmd_escalate(int argc, char **argv);
+int cmd_proxy(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_repl(int argc, char **argv);
 int cmd_serve(int argc, char **argv);

@@ -87,6 +87,8 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
          "the arena is on and has judges to disagree"},
         {tick(p->approval.mode != POLICY_AUTONOMOUS),
          "people are asked: approval.mode is not AUTONOMOUS"},
+        {tick(p->nupstreams > 0),
+         "keys of models are in a gateway alone: the policy names upstreams for `cordon proxy`"},
         {"?", "the host is patched and updated regularly: yours to see to"},
         {"?", "a firewall blocks outgoing connections of the server: yours to see to"},
         {"?", "incident response is written down and tried; people know the limits (SECURITY.md): "
@@ -96,13 +98,11 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
         {"?", "you know what the program may do: `cordon policy show`; the rest is denied"},
         {tick(can_go_back()), "a state to go back to can be kept: `--workspace NAME`, and `cordon "
                               "workspace restore`"},
-        {NULL, "Not built"},
-        {"-", "a gateway to model APIs, so that a program needs no key of its own"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].state)
             printf("  [%s] %s\n", rows[i].state, rows[i].text);
         else
             printf("%s%s\n", i ? "\n" : "", rows[i].text);
-    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see   [-] not built");
+    puts("\n[x] seen here   [ ] missing here   [?] not for a machine to see");
 }

@@ -31,6 +31,7 @@ static const struct {
     {"check", cmd_check, "judge code without running it"},
     {"serve", cmd_serve,
      "the tools of an agent, by MCP: over standard input and output, or a socket"},
+    {"proxy", cmd_proxy, "a gateway to models that cuts a generation when it goes bad"},
     {"policy", cmd_policy, "show what is in force, check a policy file"},
     {"approve", cmd_approve, "answer what waits for a person: list, show, yes, no"},
     {"stop", cmd_stop, "end every running execution and refuse new ones"},

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the socket are set here, once: connections inherit them, and the front, which accepts, cannot set any. A
- * token that nobody chose has 260 random bits; it is written beside its name and linked into place, so that of two servers
- * that start at once both have the one that came first.
- *
- * Waits: read in read_token; the operator's file, which is regular; none (the kernel's own); holds no lock
- *        write in make_token; a new file; none (the kernel's own); holds no lock
- *        fsync in make_token; the disk, once for a new token; none (the kernel's own); holds no lock */
+/* The options of the socket are set here, once: connections inherit them, and the front, which accepts, cannot set any. */
 #include "serve_http.h"
 
 #include "base/limits.h"
 #include "base/units.h"
 #include "result.h"
 #include "sys/fd.h"
-#include "sys/state.h"
+#include "token.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,9 +15,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TOKEN_NAME "serve-token"
@@ -109,86 +101,14 @@ static int address_of(int fd, union address *a, struct err *err)
     return getsockname(fd, &a->any, &size) < 0 ? err_sys(err, "--activated: a socket of TCP") : 0;
 }
 
-/* ---- the token ---- */
-
-static int judge_token(char *token, size_t len, const char *file, struct err *err)
-{
-    while (len && (token[len - 1] == '\n' || token[len - 1] == '\r'))
-        len--;
-    token[len] = 0;
-    if (len < LIMIT_HTTP_TOKEN_MIN || len > LIMIT_HTTP_TOKEN ||
-        strspn(token, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=") !=
-            len)
-        return err_set(err, ERR_USAGE,
-                       "--token-file: %.160s must hold one token of 32 to 512 letters, digits "
-                       "and -._~+/=",
-                       file);
-    return 0;
-}
-
-static int read_token(int fd, const char *file, char token[LIMIT_HTTP_TOKEN + 3], struct err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-        (st.st_mode & 077))
-        return err_set(err, ERR_USAGE,
-                       "--token-file: %.160s must be a file of yours, closed to others "
-                       "(chmod 600)",
-                       file);
-    const ssize_t n = read(fd, token, LIMIT_HTTP_TOKEN + 2);
-    return n < 0 ? err_sys(err, "--token-file: %.160s", file)
-                 : judge_token(token, (size_t)n, file, err);
-}
-
-/* Where it is there by now, somebody else made it: that one counts. */
-static int make_token(int dir, struct err *err)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
-    unsigned char bytes[52];
-    char line[sizeof bytes + 1], path[40];
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return err_sys(err, "getrandom");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        line[i] = letters[bytes[i] & 31];
-    line[sizeof bytes] = '\n';
-    FD_AUTO fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd < 0 || write(fd, line, sizeof line) != (ssize_t)sizeof line || fsync(fd) < 0 ||
-        (linkat(AT_FDCWD, path, dir, TOKEN_NAME, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST))
-        return err_sys(err, "a new token in the state folder");
-    return 0;
-}
-
-/* FILE (of STATE_PATH_MAX) is told: where it is. */
-static int own_token(char *file, char token[LIMIT_HTTP_TOKEN + 3], bool *ret_made, struct err *err)
-{
-    FD_AUTO dir = -1;
-    FD_AUTO fd = -1;
-    char folder[STATE_PATH_MAX - 16];
-    int r = state_path(folder, sizeof folder, err);
-    if (r == 0)
-        r = state_open(folder, true, &dir, err);
-    if (r < 0)
-        return r;
-    *ret_made = faccessat(dir, TOKEN_NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
-    if (*ret_made)
-        r = make_token(dir, err);
-    if (r == 0)
-        r = state_file(dir, TOKEN_NAME, O_RDONLY, &fd, err);
-    snprintf(file, STATE_PATH_MAX, "%s/" TOKEN_NAME, folder);
-    return r < 0 ? r : read_token(fd, file, token, err);
-}
-
 static int find_token(const struct serve_http_options *o, char *file, char *token, bool *ret_made,
                       struct err *err)
 {
     *ret_made = false;
     if (!o->token)
-        return own_token(file, token, ret_made, err);
-    FD_AUTO fd = open(o->token, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return token_own(TOKEN_NAME, file, token, ret_made, err);
     snprintf(file, STATE_PATH_MAX, "%s", o->token);
-    return fd < 0 ? err_set(err, ERR_USAGE, "--token-file: %.160s: %s", o->token, strerror(errno))
-                  : read_token(fd, file, token, err);
+    return token_read("--token-file", o->token, token, err);
 }
 
 /* ---- both ---- */
@@ -266,26 +186,34 @@ int serve_http_listen(const struct serve_http_options *o, int given, struct err 
     return r;
 }
 
-int serve_http_listen_metrics(const char *where, struct err *err)
+int serve_http_listen_loopback(const char *option, const char *where, int at, char *url,
+                               size_t size, struct err *err)
 {
     union address a = {.any = {0}};
-    char line[120];
     int sock = -1; /* closed by exec */
     int r = parse(where, &a, err);
     if (r == 0 && !is_loopback(&a))
-        r = err_set(err, ERR_USAGE, "--metrics: an address of loopback: it asks for no token");
+        r = err_set(err, ERR_USAGE, "%s: an address of loopback is wanted", option);
     if (r == 0)
         r = listen_at(&a, &sock, err);
     if (r == 0)
         r = set_options(sock, err);
     /* by way of another number: dup2 onto itself would leave it to be closed by exec */
     const int high = r == 0 ? fcntl(sock, F_DUPFD_CLOEXEC, 16) : -1;
-    if (r == 0 && (high < 0 || dup2(high, SERVE_METRICS_FD) < 0))
-        r = err_sys(err, "--metrics");
+    if (r == 0 && (high < 0 || dup2(high, at) < 0))
+        r = err_sys(err, "%s", option);
+    if (r == 0)
+        put_url(&a, url, size);
+    return r;
+}
+
+int serve_http_listen_metrics(const char *where, struct err *err)
+{
+    char url[80], line[160];
+    int r = serve_http_listen_loopback("--metrics", where, SERVE_METRICS_FD, url, sizeof url, err);
     if (r < 0)
         return r;
-    const int n = put_url(&a, line, sizeof line);
-    snprintf(line + n, sizeof line - (size_t)n, "/metrics and /health, for figures");
+    snprintf(line, sizeof line, "%s/metrics and /health, for figures", url);
     result_note("cordon serve", line);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct serve_http_options {
     const char *where; /* [ADDRESS:]PORT */
@@ -25,6 +26,9 @@ struct serve_http_options {
  * has told where. */
 enum { SERVE_HTTP_FD = 6, SERVE_TOKEN_FD = 7, SERVE_METRICS_FD = 8 };
 ERR_MUST_USE int serve_http_listen(const struct serve_http_options *o, int given, struct err *err);
+/* Descriptor AT listens at WHERE, which must be loopback's, and stays open over exec; URL is told. OPTION begins each message. */
+ERR_MUST_USE int serve_http_listen_loopback(const char *option, const char *where, int at,
+                                            char *url, size_t size, struct err *err);
 /* WHERE must be loopback's: what is told there needs no token. On success SERVE_METRICS_FD is open and stays so over exec. */
 ERR_MUST_USE int serve_http_listen_metrics(const char *where, struct err *err);
 
