@@ -47,6 +47,10 @@ official: build		## the official inspector and clients of MCP at cordon serve; i
 	@scripts/conformance $(CURDIR) official
 	@/usr/bin/python3 tests/system/official.py build $(CURDIR)
 
+official-models: build	## the official libraries of OpenAI and Anthropic at cordon proxy; installs them from npm
+	@scripts/conformance $(CURDIR) official-models
+	@/usr/bin/python3 tests/system/official_models.py build $(CURDIR)
+
 messages:		## every message of the program, to be read in one go
 	@scripts/messages
 

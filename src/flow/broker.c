@@ -469,8 +469,8 @@ static void serve(struct calling *c)
         c->no = (struct gate_refusal){
             .word = "gate.tool",
             .reason =
-                "llm(): there is no gateway to a model in this version; ask the model outside, "
-                "and give its answer to the program as data",
+                "llm(): programs do not reach the gateway to models; ask the model outside, and give "
+                "its answer to the program as data",
             .hint = "ask the model outside, and give its answer to the program as data"};
         deny(c);
     } else {

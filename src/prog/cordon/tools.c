@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of the room's table, `llm`, which says that there is no gateway yet, and the host tools of the policy. */
+/* The names of the room's table, `llm`, which says what to do instead, and the host tools of the policy. */
 #include "tools.h"
 
 #include "base/near.h"

@@ -62,6 +62,7 @@ struct proxy_call *proxy_call_new(struct proxy_front *f, struct proxy_conn *conn
     }
     conn->call = c;
     conn->state = PROXY_CONN_CALL;
+    f->calls++;
     return c;
 }
 
@@ -77,6 +78,8 @@ void proxy_call_free(struct proxy_call *c)
     buf_done(&c->arguments);
     json_decref(c->request);
     json_decref(c->answer);
+    c->front->calls--;
+    c->front->ended++;
     free(c);
 }
 
@@ -134,10 +137,13 @@ static void count(struct proxy_call *c, uint64_t *out)
 
 static void answer_whole(struct proxy_call *c)
 {
+    json_t *o = c->streams ? NULL : c->shape->whole(c);
     if (c->streams)
         proxy_answer_done(c);
+    else if (o)
+        proxy_answer_json(c, 200, o);
     else
-        proxy_answer_json(c, 200, c->shape->whole(c));
+        proxy_answer_failed(c, 502, 0, "the upstream's answer has no beginning");
 }
 
 /* ---- failures ---- */

@@ -217,7 +217,8 @@ struct proxy_front {
     const struct proxy_front_config *config;
     struct wire_queue out; /* to cordon-proxy */
     uint64_t now_ms, numbers;
-    int bad; /* no memory for a frame; sticks */
+    size_t calls, ended; /* that are carried; that ended since memory was given back */
+    int bad;             /* no memory for a frame; sticks */
     struct proxy_conn conns[PROXY_CONNS];
 };
 

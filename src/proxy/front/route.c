@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct proxy_shape *const shapes[] = {&proxy_shape_chat, &proxy_shape_messages,
-                                                   &proxy_shape_responses};
+                                                   &proxy_shape_responses, NULL};
 #define MODELS "/v1/models"
 
 /* OpenAI's libraries send the token as a bearer, Anthropic's as x-api-key. Every client is compared, whichever it is. */
@@ -28,7 +28,7 @@ int proxy_route_admit(struct proxy_front *f, struct proxy_conn *c)
 {
     const struct http_head *q = &c->q;
     c->shape = NULL;
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (size_t i = 0; shapes[i]; i++)
         if (http_is_path(q, shapes[i]->path))
             c->shape = shapes[i];
     if (!http_is_ours(q, ""))

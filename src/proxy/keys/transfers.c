@@ -154,15 +154,15 @@ static bool set_texts(struct proxy_transfer *t, const struct policy_upstream *u)
     const bool own = *u->ca_file != 0;
     snprintf(url, sizeof url, "%s%s", u->url, paths[t->path].path);
     const struct {
-        CURLoption option;
         const char *value;
+        CURLoption option;
         bool set;
-    } rows[] = {{CURLOPT_URL, url, true},
-                {CURLOPT_PROTOCOLS_STR, "http,https", true},
-                {CURLOPT_PROXY, "", true},
-                {CURLOPT_POSTFIELDS, t->body.data ? t->body.data : "", true},
-                {CURLOPT_CAINFO, u->ca_file, own},
-                {CURLOPT_CAPATH, NULL, own}};
+    } rows[] = {{url, CURLOPT_URL, true},
+                {"http,https", CURLOPT_PROTOCOLS_STR, true},
+                {"", CURLOPT_PROXY, true},
+                {t->body.data ? t->body.data : "", CURLOPT_POSTFIELDS, true},
+                {u->ca_file, CURLOPT_CAINFO, own},
+                {NULL, CURLOPT_CAPATH, own}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].set && curl_easy_setopt(t->easy, rows[i].option, rows[i].value) != CURLE_OK)
             return false;
