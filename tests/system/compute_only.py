@@ -205,6 +205,19 @@ for who in tapsys.users():
     tap.eq([cordon("session", "close", s).code for s in (branch, session)], [0, 0], f"{who}: session and branch are closed")
     tap.eq(cordon("pool", "stop", "--force").code, 0, f"{who}: the pool is stopped")
 
+# --- what a cold start leaves out --------------------------------------------------------------------
+
+ARCHIVE = '''
+import sys, zipfile
+with zipfile.ZipFile("/workspace/a.zip", "w") as z:
+    z.writestr("inside.py", "x = 42")
+sys.path.insert(0, "/workspace/a.zip")
+import inside
+print(inside.x)
+'''
+r = run("standard", ARCHIVE, tapsys.users()[0])
+tap.ok(text(r) == "42\n", "a program without guards imports a module from an archive on sys.path", r.story())
+
 # --- the switch --------------------------------------------------------------------------------------
 
 for yaml, words in (("profiles: {strict: {compute_only: false}}\n", "compute_only of strict stays true"),
