@@ -196,7 +196,8 @@ int pool_shares_read(int fd, struct pool_shares **ret, struct err *err)
     s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     s->text = read_list(fd, &len, err);
     int r = !s->text ? err->code : s->fd < 0 ? err_sys(err, "keep the list of folders") : 0;
-    for (const char *at = s->text, *end = at + len; r == 0 && at < end; s->count++)
+    const char *at = s->text, *end = at ? at + len : NULL;
+    for (; r == 0 && at < end; s->count++)
         r = s->count == POOL_SHARES ? err_set(err, ERR_FORMAT, "the list of folders is too long")
                                     : take_share(&at, end, &s->binds[s->count], err);
     if (r < 0) {
