@@ -8,8 +8,7 @@ try { structuredClone(() => 1); } catch (e) { console.log(e.name, e instanceof D
 console.log(btoa('hello world'), atob('aGVsbG8gd29ybGQ='), [..."a😀b"].length);
 Promise.reject(new Error('x')).catch((e) => console.log('caught', e.message)).finally(() => console.log('finally'));
 Promise.allSettled([Promise.resolve(1), Promise.reject(2)]).then((all) => console.log(all));
-setTimeout((a, b) => console.log(a, b), 5, 'two', 'words');
-setTimeout(() => { console.log('first'); Promise.resolve().then(() => console.log('micro')); setTimeout(() => console.log('third'), 0); }, 1);
+setTimeout(() => { console.log('first'); Promise.resolve().then(() => console.log('micro')); setTimeout((a, b) => console.log(a, b), 0, 'two', 'words'); }, 1);
 (async function* () { yield 1; yield 2; })().next().then(console.log);
 class Own extends Error { constructor(m) { super(m); this.name = 'Own'; this.code = 7; } }
 try { throw new Own('mine'); } catch (e) { console.log(String(e), e.code, e instanceof Own, e.name); }
