@@ -84,7 +84,7 @@ static bool look_for_loops(struct monitor *m, const struct token *t)
     if (cycle_is_loop(&m->history, &m->judged[1], numbered, true))
         return abort_for_loop(m, numbered, MONITOR_BY_COUNTER);
     struct drift_found drift =
-        drift_add(m->drift, t->symbol, t->letters,
+        drift_add(m->drift, t->symbol, t->letters && !t->character,
                   exact.length > numbered.length ? exact.length : numbered.length);
     if (!drift.loop)
         return false;

@@ -338,6 +338,13 @@ static void texts(void)
         {"----------", 500, 0, MONITOR_BY_NOTHING, "a ruler of 5000 marks"},
         {"\xe2\x94\x80", 400, 0, MONITOR_BY_NOTHING, "a ruler of 400 box drawings"},
         {"VVVVVVVV", 200, 0, MONITOR_BY_NOTHING, "base64 of silence"},
+        /* words of a grammar's table that begin alike, two of them twice */
+        {"\u30b7\u30ca\u30ea\u30aa\u30c6\u30f3\u30d7\u30ec|\u30b7\u30ca\u30ea\u30aa\u30c6\u30f3|"
+         "\u30b7\u30ca\u30ea\u30aa\u30d7\u30ec\u30fc|\u30b7\u30ca\u30ea\u30aa\u30a2|"
+         "\u30b7\u30ca\u30ea\u30aa|"
+         "\u30b7\u30ca\u30ea\u30c6\u30f3\u30d7\u30ec|\u30b7\u30ca\u30ea\u30aa\u30c6\u30ec|"
+         "\u30b7\u30ca\u30ea\u30aa\u30d7",
+         1, 0, MONITOR_BY_NOTHING, "a table of words that begin alike, in a script without spaces"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct monitor_config c;

@@ -51,6 +51,7 @@ static void begin(struct tokens *t, unsigned char byte, enum byte_class class)
     t->open = (struct token){.symbol = t->key, .byte = t->at, .value = -1, .kind = kinds[class]};
     t->open.letters = class == LETTER || (class == LONE && byte != 0xe2 &&
                                           byte < 0xef); /* those are symbols and pictures */
+    t->open.character = class == LONE;
     t->open.mark = class == MARK || class == BLANK ? (char)byte : 0;
     t->first = (char)byte;
     t->varied = class == LONE;

@@ -28,8 +28,9 @@ struct token {
     uint64_t byte;   /* where it begins */
     int64_t value;   /* of a decimal number; -1: it has none */
     enum token_kind kind;
-    bool letters; /* a word of letters alone, not all the same */
-    char mark;    /* of TOKEN_MARK and TOKEN_SPACE: which one */
+    bool letters;   /* a word of letters alone, not all the same */
+    bool character; /* one of a script that has no spaces: part of a word */
+    char mark;      /* of TOKEN_MARK and TOKEN_SPACE: which one */
 };
 
 struct tokens {
