@@ -468,9 +468,9 @@ static void serve(struct calling *c)
     } else if (strcmp(c->tool, "llm") == 0) {
         c->no = (struct gate_refusal){
             .word = "gate.tool",
-            .reason =
-                "llm(): programs do not reach the gateway to models; ask the model outside, and give "
-                "its answer to the program as data",
+            .reason = "llm(): programs do not reach the gateway to models; ask the model outside, "
+                      "and give "
+                      "its answer to the program as data",
             .hint = "ask the model outside, and give its answer to the program as data"};
         deny(c);
     } else {

@@ -246,9 +246,10 @@ static bool load_named(struct policy_loader *l, const struct policy_node *n, con
     static const struct {
         const char *path;
         void (*load)(struct policy_loader *l, const struct policy_node *n);
-    } rows[] = {{"profiles", policy_load_profiles},   {"roles", policy_load_roles},
-                {"tools", policy_load_tools}, {"naming", policy_load_naming},         {"arena.judges", policy_load_judges},
-                {"upstreams", policy_load_upstreams}, {"proxy.clients", policy_load_clients}};
+    } rows[] = {{"profiles", policy_load_profiles},    {"roles", policy_load_roles},
+                {"tools", policy_load_tools},          {"naming", policy_load_naming},
+                {"arena.judges", policy_load_judges},  {"upstreams", policy_load_upstreams},
+                {"proxy.clients", policy_load_clients}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].path, path) != 0)
             continue;

@@ -49,7 +49,8 @@ extern const size_t policy_nkeys;
 #define POLICY_TEXT_MAX      1024 /* bytes of one text of a rule */
 
 /* The sections that hold things by name, beside those of the keys. */
-extern const char *const policy_named[]; /* profiles, roles, tools, naming, upstreams; ended by NULL */
+extern const char
+    *const policy_named[]; /* profiles, roles, tools, naming, upstreams; ended by NULL */
 
 /* -1: there is none. */
 int policy_key_find(const char *path);
