@@ -286,6 +286,25 @@ static bool by_server(const struct run_options *o, const struct option_list *wor
            by_daemon_do(req->context->policy, &q, ret_status);
 }
 
+/* By a jail of our own. */
+static int run_here(const struct run_options *o, struct flow_request *req, struct arena *mem,
+                    struct err *err)
+{
+    struct workspace_run workspace = {.open = false};
+    struct node_program node = NODE_PROGRAM_INIT;
+    req->spec.keep_files = true;
+    req->look = o->events && o->images ? images_events : NULL;
+    int r = node_is(o->lang) ? run_by_node(o, req, &node, mem, err)
+                             : jail_options_files(&o->jail, &req->spec, req->profile, err);
+    if (r == 0)
+        r = workspace_run_begin(&workspace, &o->jail, req, mem, err);
+    if (r == 0)
+        r = result_run("cordon run", req, &o->jail, o->json, err);
+    node_done(&node);
+    workspace_run_done(&workspace);
+    return r;
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run_options o = {0};
@@ -294,11 +313,8 @@ int cmd_run(int argc, char **argv)
     struct tool_choice tools = {0};
     struct option_list words = {0};
     struct text source = {0};
-    struct workspace_run workspace = {.open = false};
-    struct node_program node = NODE_PROGRAM_INIT;
     struct err err = ERR_INIT;
     struct arena mem;
-    bool served = false;
     exits_heed_early();
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
@@ -317,22 +333,11 @@ int cmd_run(int argc, char **argv)
             r = choose_method(&o, &req, &err);
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
-        served = r == 0 && by_server(&o, &words, &req, &r);
-        if (r == 0 && !served && !node_is(o.lang))
-            r = jail_options_files(&o.jail, &req.spec, req.profile, &err);
         tools_give(&tools, &o.tools, &req);
-        req.spec.keep_files = true;
-        req.look = o.events && o.images ? images_events : NULL;
-        if (r == 0 && !served && node_is(o.lang))
-            r = run_by_node(&o, &req, &node, &mem, &err);
-        if (r == 0 && !served)
-            r = workspace_run_begin(&workspace, &o.jail, &req, &mem, &err);
-        if (r == 0 && !served)
-            r = result_run("cordon run", &req, &o.jail, o.json, &err);
+        if (r == 0 && !by_server(&o, &words, &req, &r))
+            r = run_here(&o, &req, &mem, &err);
     }
-    node_done(&node);
     free(source.data);
-    workspace_run_done(&workspace);
     flow_context_close(context);
     arena_done(&mem);
     return r < 0 ? result_failed("cordon run", o.json, &err) : r;
