@@ -83,10 +83,10 @@ _cordon()
     exec--net) COMPREPLY=($(compgen -W 'none' -- "$cur")) ;;
     exec--mode | doctor--mode) COMPREPLY=($(compgen -W 'full landlock' -- "$cur")) ;;
     exec--memory-by | run--memory-by) COMPREPLY=($(compgen -W 'auto cgroup rlimit' -- "$cur")) ;;
-    check--lang) COMPREPLY=($(compgen -W 'python ruby expr javascript' -- "$cur")) ;;
+    check--lang) COMPREPLY=($(compgen -W 'python ruby expr javascript typescript' -- "$cur")) ;;
     run--intake | check--intake) COMPREPLY=($(compgen -W 'text source' -- "$cur")) ;;
-    run--lang) COMPREPLY=($(compgen -W 'python ruby javascript node' -- "$cur")) ;;
-    pool--lang | session--lang | repl--lang) COMPREPLY=($(compgen -W 'python ruby javascript' -- "$cur")) ;;
+    run--lang) COMPREPLY=($(compgen -W 'python ruby javascript typescript node' -- "$cur")) ;;
+    pool--lang | session--lang | repl--lang) COMPREPLY=($(compgen -W 'python ruby javascript typescript' -- "$cur")) ;;
     run--profile | check--profile) COMPREPLY=($(compgen -W 'strict locked standard open' -- "$cur")) ;;
     exec--escape | run--escape | session--escape | repl--escape) COMPREPLY=($(compgen -W 'none html' -- "$cur")) ;;
     repl--images) COMPREPLY=($(compgen -W 'auto kitty iterm sixel none' -- "$cur")) ;;

@@ -42,7 +42,19 @@ static const struct language rows[] = {
         .space = LIMIT_JAVASCRIPT_SPACE,
 #endif
     },
-    {.name = "typescript", .title = "TypeScript", .endings = ".ts", .tags = "typescript ts"},
+    {
+        .name = "typescript",
+        .title = "TypeScript",
+        .endings = ".ts .mts",
+        .tags = "typescript ts",
+#ifdef CORDON_JAVASCRIPT
+        .worker = "cordon-javascript",
+        .place = "/cordon-javascript",
+        .filter = "javascript",
+        .space = LIMIT_JAVASCRIPT_SPACE,
+        .dialect = true,
+#endif
+    },
     {.title = "shell", .endings = ".sh .bash"},
     {.title = "Perl", .endings = ".pl"},
     {.title = "Lua", .endings = ".lua"},

@@ -22,8 +22,9 @@ struct language {
     const char *worker;  /* the program that runs it in the jail; NULL: none does */
     const char *place;   /* where that program is mounted */
     const char *filter;  /* how the names of its worker's filters begin */
-    bool methods;        /* a text may be one method, which is called (--method) */
-    uint64_t space;      /* addresses that its interpreter has from the start and does not fill */
+    bool dialect;   /* the worker runs another language, too, and is told that it is this one */
+    bool methods;   /* a text may be one method, which is called (--method) */
+    uint64_t space; /* addresses that its interpreter has from the start and does not fill */
 };
 
 /* NULL: there is none. An ending begins with its dot; tags are compared without regard to case. */

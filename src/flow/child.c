@@ -137,6 +137,10 @@ static void plan_words(struct flow *f, bool installed)
     size_t n = 0;
     f->worker_argv[n++] = f->language->worker;
     f->worker_argv[n++] = "--child";
+    if (f->language->dialect) {
+        f->worker_argv[n++] = "--dialect";
+        f->worker_argv[n++] = f->language->name;
+    }
     if (installed)
         n += pool_environment_argv(&f->environment, false, NULL, 0, f->worker_argv + n);
     if (policy_profile_find(f->req->profile->name) == f->req->profile) {

@@ -63,7 +63,7 @@ struct flow {
     struct gate_ticket *ticket;
     struct gate_plan *plan;
     struct audit_ticket begun;
-    const char *worker_argv[7 + POOL_ENVIRONMENT_WORDS];
+    const char *worker_argv[9 + POOL_ENVIRONMENT_WORDS];
     const char *worker_env[POOL_ENV + 1];
     struct jail_bind binds[LIMIT_BINDS + 1];
     struct jail_run *run;

@@ -151,7 +151,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_conn *conn);
 
 /* interpreter.c: the specification of a template, and the words that it points to. */
 struct pool_interpreter {
-    const char *argv[4 + POOL_ENVIRONMENT_WORDS], *env[POOL_ENV + 1];
+    const char *argv[6 + POOL_ENVIRONMENT_WORDS], *env[POOL_ENV + 1];
     struct jail_bind binds[2 + POOL_SETTINGS + POOL_SHARES];
     char modules[160];
 };

@@ -40,6 +40,10 @@ int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
     t->argv[n++] = "--template";
     t->argv[n++] = "--profile";
     t->argv[n++] = profile->name;
+    if (w->language->dialect) {
+        t->argv[n++] = "--dialect";
+        t->argv[n++] = w->language->name;
+    }
     if (installed)
         n += pool_environment_argv(start->environment, w->packages, t->modules, sizeof t->modules,
                                    t->argv + n);

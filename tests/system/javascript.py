@@ -121,6 +121,37 @@ def order(who):
                    f"{who}: {profile}: {code} is a SecurityError with a hint", r.story())
 
 
+TYPED = """interface Shape { area(): number }
+enum Unit { Metre = 1, Foot }
+class Square implements Shape {
+  constructor(private side: number) {}
+  area(): number { return this.side ** 2 }
+}
+const shapes: Shape[] = [new Square(3)];
+const first = <T,>(list: T[]): T => list[0]!;
+console.log((first(shapes) as Square).area(), Unit[2], typeof first);
+"""
+
+
+def typed(who):
+    """TypeScript: the same worker, told that types are to be taken out of the tree."""
+    for profile in ("strict", "standard"):
+        r = tapsys.cordon(programs, ["run", "--json", "--lang", "typescript", "--profile", profile, "-c", TYPED], who)
+        tap.ok(r["status"] == "ok" and r["stdout"] == "9 Foot function\n", f"{who}: {profile}: a program of TypeScript runs without its types", r.story())
+    r = tapsys.cordon(programs, ["run", "--json", "--lang", "javascript", "-c", TYPED], who)
+    tap.ok(r["status"] == "blocked" and r.rules() == ["syntax"], f"{who}: types are a syntax error of JavaScript", r.story())
+    for code, rule in (("eval('1')", "js."), ("let a: any = {}; a.__proto__", "js.")):
+        r = tapsys.cordon(programs, ["run", "--json", "--lang", "typescript", "-c", code], who)
+        tap.ok(r["status"] == "blocked" and r.rules()[0].startswith(rule), f"{who}: TypeScript is judged by the rules of JavaScript: {code}", r.story())
+    r = tapsys.cordon(programs, ["run", "--json", "--lang", "typescript", "-c", "let a = 1;\nthrow new Error(`${a}`) as never;"], who)
+    tap.ok(r["status"] == "error" and r["error"]["line"] == 2, f"{who}: an error of TypeScript has the line of the source", r.story())
+    name = tapsys.cordon(programs, ["session", "new", "--lang", "typescript"], who).out.strip()
+    tapsys.cordon(programs, ["session", "run", name, "-c", "let kept: number[] = [1, 2]"], who)
+    r = tapsys.cordon(programs, ["session", "run", "--json", name, "-c", "(kept as number[]).length"], who)
+    tap.ok(r["value"] == "2", f"{who}: a session of TypeScript keeps its variables", r.story())
+    tapsys.cordon(programs, ["session", "close", name], who)
+
+
 def beside_node(who):
     """The console writes what Node's writes."""
     node = shutil.which("node")
@@ -165,6 +196,7 @@ for who in tapsys.users()[-1:]:
     held(who)
     order(who)
     beside_node(who)
+    typed(who)
     if (SHARED / "benign/javascript.jsonl").exists():
         collected(who)
 tap.done()

@@ -140,7 +140,11 @@ def texts(who):
     r = run("print(1)\n")
     tap.ok(r["stdout"] == "1\n" and "intake" in r.json and r["intake"] is None, f"{who}: intake is null where the text is the program", r.story())
     r = run("```js\nconsole.log(1)\n```\n")
-    tap.ok(r["status"] == "blocked" and (r["error"] or {}).get("type") == "ValidationError" and r.rules() == ["intake"] and "javascript" in r["reason"],
+    tap.ok(r["stdout"] == "1\n" and r["intake"]["language"] == "javascript", f"{who}: a block of JavaScript runs as JavaScript", r.story())
+    r = run("```ts\nlet a: number = 1\n```\n")
+    tap.ok(r["status"] == "ok" and r["intake"]["language"] == "typescript", f"{who}: a block of TypeScript runs as TypeScript", r.story())
+    r = run("```expr\n1 < 2\n```\n")
+    tap.ok(r["status"] == "blocked" and (r["error"] or {}).get("type") == "ValidationError" and r.rules() == ["intake"] and "expr" in r["reason"],
            f"{who}: a block of a language that does not run here is refused by name", r.story())
     r = run("<think>\nprint(1)\n")
     tap.ok(r["status"] == "blocked" and r.rules() == ["intake"] and "never closed" in r["reason"], f"{who}: reasoning that never ends is refused", r.story())
@@ -251,7 +255,7 @@ def at_terminal(who):
 
 def other_languages(who):
     folder = folder_of(who)
-    for ending, language in ((".js", "JavaScript"), (".pl", "Perl"), (".sh", "shell")):
+    for ending, language in ((".lua", "Lua"), (".pl", "Perl"), (".sh", "shell")):
         script = folder / f"script{ending}"
         script.write_text("print(6 * 7)\n")
         os.chmod(script, 0o644)

@@ -23,6 +23,7 @@ struct worker_start {
     bool packages;       /* the system's packages of this language, too */
     const char *env;     /* an environment's folder of packages, before them; NULL: none */
     bool workspace;      /* /workspace has files of a workspace: modules among them */
+    const char *dialect; /* which of its languages the worker is to run; NULL: the first */
     const char *preload; /* libraries to load now, separated by commas; NULL: none */
 };
 

@@ -33,7 +33,7 @@ static int complain(const char *text)
     return 70;
 }
 
-/* argv: --child | --template, [--profile NAME] [--packages] [--workspace] [--env FOLDER] [--preload a,b] */
+/* argv: --child | --template, [--profile NAME] [--dialect NAME] [--packages] [--workspace] [--env FOLDER] [--preload a,b] */
 static int parse(int argc, char **argv, struct words *w)
 {
     if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
@@ -51,6 +51,8 @@ static int parse(int argc, char **argv, struct words *w)
             w->start.preload = argv[++i];
         else if (strcmp(argv[i], "--env") == 0 && i + 1 < argc)
             w->start.env = argv[++i];
+        else if (strcmp(argv[i], "--dialect") == 0 && i + 1 < argc)
+            w->start.dialect = argv[++i];
         else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
             w->profile = argv[++i];
         else

@@ -435,13 +435,13 @@ static bool may_go_on(const struct check_finding *f, const char *text)
             strstr(f->message, "Unterminated comment"));
 }
 
-bool js_judge_incomplete(const struct policy_profile *profile, const char *text)
+bool js_judge_incomplete(const struct policy_profile *profile, const char *text, bool typescript)
 {
     struct check_report report;
     struct js_judged judged;
     struct err err = ERR_INIT;
     const struct js_source source = {
-        .name = "-", .text = text, .len = strlen(text), .session = true};
+        .name = "-", .text = text, .len = strlen(text), .session = true, .typescript = typescript};
     check_report_init(&report);
     const bool part = js_judge(profile, &source, &report, &judged, &err) == 0 &&
                       report.count == 1 && may_go_on(&report.findings[0], text);

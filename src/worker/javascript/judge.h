@@ -46,6 +46,6 @@ ERR_MUST_USE int js_judge(const struct policy_profile *profile, const struct js_
 void js_judged_done(struct js_judged *judged);
 
 /* A text that is no program yet, and may become one by more lines. */
-bool js_judge_incomplete(const struct policy_profile *profile, const char *text);
+bool js_judge_incomplete(const struct policy_profile *profile, const char *text, bool typescript);
 
 #endif

@@ -27,6 +27,7 @@ static struct {
     unsigned calls;     /* of a session: each script has its own name */
     bool stuck;         /* it awaits what nothing will bring */
     bool ready;         /* the table is closed */
+    bool typescript;
 } program;
 
 /* ---- the library ---- */
@@ -108,14 +109,22 @@ int js_program_judge(const struct worker_job *job, struct check_report *report, 
                                      .text = job->source,
                                      .len = job->len,
                                      .session = is_call(job),
-                                     .module = ends_in(job->name, ".mjs")};
+                                     .module =
+                                         ends_in(job->name, ".mjs") || ends_in(job->name, ".mts"),
+                                     .typescript = program.typescript};
     js_judged_done(&program.judged);
     return js_judge(check_ruleset_profile(job->rules), &source, report, &program.judged, err);
 }
 
+void js_program_typed(bool typescript)
+{
+    program.typescript = typescript;
+}
+
 bool js_program_incomplete(const char *text)
 {
-    return js_judge_incomplete(check_ruleset_profile(worker_driver_rules()), text);
+    return js_judge_incomplete(check_ruleset_profile(worker_driver_rules()), text,
+                               program.typescript);
 }
 
 static int close_table(const struct policy_profile *profile)
@@ -157,7 +166,8 @@ int js_program_load(const struct check_ruleset *rules, struct err *err)
 int js_program_warm(const struct check_ruleset *rules)
 {
     static const char text[] = "{" JS_PROGRAM_SAMPLE "x;}";
-    const struct js_source source = {.name = "-", .text = text, .len = sizeof text - 1};
+    const struct js_source source = {
+        .name = "-", .text = text, .len = sizeof text - 1, .typescript = program.typescript};
     struct js_judged judged;
     struct check_report report;
     struct err err = ERR_INIT;
