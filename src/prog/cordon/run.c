@@ -260,8 +260,25 @@ bool run_ahead(int argc, char **argv, struct flow_context *context, struct outpu
     return good;
 }
 
+/* The command line has nothing but what a client of the server can choose. */
+static bool client_could_say(int argc, char **argv)
+{
+    struct option_list words = {0};
+    struct err other = ERR_INIT;
+    const char *text;
+    uint64_t number;
+    bool flag;
+    const struct option_row rows[] = {
+        {"code", OPTION_STRING, &text},      {"lang", OPTION_STRING, &text},
+        {"timeout", OPTION_MILLIS, &number}, {"memory", OPTION_BYTES, &number},
+        {"output", OPTION_BYTES, &number},   {"json", OPTION_FLAG, &flag},
+    };
+    return options_parse_mixed(argc, argv, rows, sizeof rows / sizeof *rows, &words, &other) == 0 &&
+           words.count <= 1;
+}
+
 /* By the machine's server, where the policy has it and its clients can ask for the same. */
-static bool by_server(const struct run_options *o, const struct option_list *words,
+static bool by_server(int argc, char **argv, const struct run_options *o,
                       const struct flow_request *req, int *ret_status)
 {
     const struct by_daemon q = {.who = "cordon run",
@@ -272,17 +289,8 @@ static bool by_server(const struct run_options *o, const struct option_list *wor
                                 .memory = o->jail.limits.memory,
                                 .output = o->jail.limits.output,
                                 .json = o->json};
-    struct run_options plain;
-    memset(&plain, 0, sizeof plain);
-    jail_options_init(&plain.jail);
-    plain.lang = o->lang;
-    plain.code = o->code;
-    plain.json = o->json;
-    plain.jail.limits.wall_ms = o->jail.limits.wall_ms;
-    plain.jail.limits.memory = o->jail.limits.memory;
-    plain.jail.limits.output = o->jail.limits.output;
     return by_daemon_wanted(req->context->policy) && !node_is(o->lang) && !req->source_too_long &&
-           !req->nargs && words->count <= 1 && memcmp(&plain, o, sizeof plain) == 0 &&
+           !req->nargs && client_could_say(argc, argv) &&
            by_daemon_do(req->context->policy, &q, ret_status);
 }
 
@@ -334,7 +342,7 @@ int cmd_run(int argc, char **argv)
         if (r == 0)
             r = choose_source(&o, &words, &req, &source, &err);
         tools_give(&tools, &o.tools, &req);
-        if (r == 0 && !by_server(&o, &words, &req, &r))
+        if (r == 0 && !by_server(argc, argv, &o, &req, &r))
             r = run_here(&o, &req, &mem, &err);
     }
     free(source.data);
