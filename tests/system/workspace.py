@@ -97,6 +97,8 @@ def ordinary(who):
     made, told = workspace("create", "told", who=who), workspace("create", "told-json", "--json", who=who)
     tap.ok("told is made" in made.err and "cordon workspace import told FOLDER" in made.err and told.err == "",
            f"{who}: create says what it made and what comes next; with --json it is the object alone", made.story(), told.story())
+    back = workspace("restore", "told", "genesis", who=who)
+    tap.ok("told has the files of genesis" in back.err and "cordon workspace log told" in back.err, f"{who}: restore says which files are there, and where the others are", back.story())
     workspace("delete", "told", who=who), workspace("delete", "told-json", who=who)
     tap.eq(in_store(name, "log", "--format=%an %s", who=who)[1], "cordon genesis\n", f"{who}: git log shows the genesis commit")
     one = workspace("import", name, folder("first", FIRST), "--message", "first\n\nwith a body", who=who)

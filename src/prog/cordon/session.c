@@ -307,9 +307,10 @@ static void print_row(const struct pool_reply *p, uint64_t memory)
 {
     char workspace[WORKSPACE_FULL_MAX + 1];
     session_workspace_name(p->note, workspace);
-    printf("%-20s %-7s %-9s %-5s %4llu calls  %8.1f MB  %6llu KB in files  idle %llu s%s%s%s%s\n",
+    printf("%-20s %-7s %-9s %-5s %4llu call%s %8.1f MB  %6llu KB in files  idle %llu s%s%s%s%s\n",
            p->name, p->language, p->profile, p->state, (unsigned long long)p->session.calls,
-           (double)memory / MIB, (unsigned long long)(p->session.files / KIB),
+           p->session.calls == 1 ? "  " : "s ", (double)memory / MIB,
+           (unsigned long long)(p->session.files / KIB),
            (unsigned long long)(p->session.idle_ms / 1000), workspace[0] ? "  in " : "", workspace,
            p->reason[0] ? "  " : "", p->reason);
 }

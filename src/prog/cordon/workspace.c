@@ -170,14 +170,24 @@ static void set_words(const struct verb *verb, const struct option_list *words,
 }
 
 /* Beside the id, which is for scripts. */
-static void say_made(const char *name)
+static void say_done(const struct verb *verb, const struct option_list *words)
 {
-    char line[320];
-    snprintf(line, sizeof line,
-             "%s is made, and has no files yet. cordon workspace import %s FOLDER puts some in; "
-             "cordon run --workspace %s FILE works on them",
-             name, name, name);
-    result_note("workspace", line);
+    const char *name = words->items[1];
+    char line[480] = "";
+    if (is(verb, "create"))
+        snprintf(
+            line, sizeof line,
+            "%s is made, and has no files yet. cordon workspace import %s FOLDER puts some in; "
+            "cordon run --workspace %s FILE works on them",
+            name, name, name);
+    else if (is(verb, "restore"))
+        snprintf(
+            line, sizeof line,
+            "%s has the files of %.60s; what was committed since stays in cordon workspace log "
+            "%s",
+            name, words->items[2], name);
+    if (*line)
+        result_note("workspace", line);
 }
 
 /* What changes a workspace is bounded by the policy, and on record. */
@@ -203,8 +213,8 @@ static int order(const struct verb *verb, const struct option_list *words,
         return workspace_order_become(&o, err);
     o.policy = context->policy;
     r = workspace_note_run(&o, context, err);
-    if (r == 0 && is(verb, "create") && !p->json)
-        say_made(words->items[1]);
+    if (r == 0 && !p->json)
+        say_done(verb, words);
     return r;
 }
 
