@@ -278,7 +278,7 @@ compare("standard library", library)
 def pass_rate(what, rows, least):
     """How many of ROWS, honest programs, the judge lets pass in each profile, and that each refusal is by name."""
     plain = [r for r in rows if not r.get("needs") and not r.get("strict")]  # some with files, which locked has not
-    for profile, rows, least in (("strict", plain, least), ("locked", plain, 84), ("standard", rows, 100), ("open", rows, 100)):
+    for profile, rows, least in (("strict", plain, least), ("locked", plain, 83), ("standard", rows, 100), ("open", rows, 100)):
         refused, by_rule = {}, collections.Counter()
         for r in rows:
             report = judge(profile, r["code"])

@@ -39,8 +39,14 @@ def cool(who, least):
 
 # ---- attacks ----
 
+def printed(row, r):
+    """What the program wrote: a traceback shows lines of its source, which are nobody's output."""
+    source = {line.strip() for line in row["code"].splitlines()}
+    return (r["stdout"] or "") + "".join(line for line in (r["stderr"] or "").splitlines(True) if line.strip() not in source)
+
+
 def attack_faults(row, profile, r, word):
-    out = (r["stdout"] or "") + (r["stderr"] or "")
+    out = printed(row, r)
     faults = [] if r["status"] in ENDS else [f"ended as {r['status']}"]
     if word in r.out + r.err:
         faults.append("a canary's word came out")
