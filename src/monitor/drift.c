@@ -9,8 +9,8 @@
  *                lost or gained a few
  *   a loop       mostly words; MATCH of the tokens are the same one copy before; nearly no column without a common token
  *
- * The numbers were chosen on 90,000 segments of 8,000 bytes of Debian's headers, Python, JavaScript and documentation (no false
- * abort) and on loops of 4 to 100 words with up to 20 % edits; test_quality.c repeats both. */
+ * The numbers were chosen on segments of 8,000 bytes of Debian's headers, Python, JavaScript and documentation, and on loops of
+ * 4 to 100 words with up to 20 % edits; test_quality.c counts false aborts and loops that were missed among such. */
 #include "monitor/drift.h"
 
 #include <stdlib.h>
