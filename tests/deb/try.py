@@ -99,7 +99,8 @@ try:
     tap.eq(enabled, [], "no unit is enabled by the packages: nobody's server runs unasked")
     code, text = inside(f"dpkg --remove {' '.join(NAMES)}")
     tap.eq(code, 0, "the packages are removed", text)
-    rest = tree(root) - before
+    # what deb-systemd-helper keeps of a package until it is purged is Debian's habit
+    rest = {r for r in tree(root) - before if not r.startswith("var/lib/systemd/deb-systemd-")}
     tap.ok("var/lib/cordon/audit" in rest and all(r.startswith("var/lib/cordon") for r in rest), "the audit of root's runs stays when the packages are removed", sorted(rest))
     code, text = inside(f"dpkg --purge {' '.join(NAMES)}")
     tap.eq(code, 0, "the packages are purged", text)
