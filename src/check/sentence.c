@@ -50,3 +50,20 @@ void check_sentence(enum check_sentence what, const char *operand, char *out, si
              behind ? behind : "");
     out[utf8_valid_prefix(out, strlen(out))] = 0;
 }
+
+int check_report_say(struct check_report *report, const char *rule, const char *hint,
+                     enum check_sentence what, const char *operand, size_t len, unsigned line,
+                     unsigned column)
+{
+    char word[200], message[320];
+    check_operand(operand, len, word, sizeof word);
+    check_sentence(what, word, message, sizeof message);
+    const struct check_finding f = {.rule = rule,
+                                    .layer = "input",
+                                    .operand = word,
+                                    .message = message,
+                                    .hint = hint,
+                                    .line = line,
+                                    .column = column};
+    return check_report_add(report, &f);
+}

@@ -9,6 +9,8 @@
 #ifndef CHECK_SENTENCE_H
 #define CHECK_SENTENCE_H
 
+#include "check/report.h"
+
 #include <stddef.h>
 
 /* Name, what stands before the operand, what behind it (NULL: the operand is not said).
@@ -48,5 +50,10 @@ void check_sentence(enum check_sentence what, const char *operand, char *out, si
 /* Copies LEN bytes of the program as an operand: cut to SIZE with `...`, control characters as spaces,
  * what is no UTF-8 as `?`. */
 void check_operand(const char *text, size_t len, char *out, size_t size);
+
+/* A finding of a judge about the LEN bytes OPERAND of a program, with the sentence WHAT, is added to REPORT. */
+ERR_MUST_USE int check_report_say(struct check_report *report, const char *rule, const char *hint,
+                                  enum check_sentence what, const char *operand, size_t len,
+                                  unsigned line, unsigned column);
 
 #endif

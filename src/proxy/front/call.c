@@ -137,7 +137,7 @@ static void count(struct proxy_call *c, uint64_t *out)
 
 static void answer_whole(struct proxy_call *c)
 {
-    json_t *o = c->streams ? NULL : c->shape->whole(c);
+    json_t *o = c->streams ? NULL : c->answer;
     if (c->streams)
         proxy_answer_done(c);
     else if (o)

@@ -293,11 +293,6 @@ static void assemble(struct proxy_call *c, json_t *o)
         json_object_set(answer, "cordon", json_object_get(o, "cordon"));
 }
 
-static json_t *whole(struct proxy_call *c)
-{
-    return c->answer;
-}
-
 const struct proxy_shape proxy_shape_chat = {.path = "/v1/chat/completions",
                                              .to = PROXY_CHAT,
                                              .check = check,
@@ -305,6 +300,5 @@ const struct proxy_shape proxy_shape_chat = {.path = "/v1/chat/completions",
                                              .event = event,
                                              .pass = pass,
                                              .cut = cut,
-                                             .whole = whole,
                                              .assemble = assemble,
                                              .continues = true};

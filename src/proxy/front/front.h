@@ -82,8 +82,6 @@ struct proxy_shape {
     void (*leave)(struct proxy_call *c);
     /* The last events of an answer that was cut and is not continued. */
     void (*cut)(struct proxy_call *c);
-    /* What a client gets that wants no stream; borrowed from the call. */
-    json_t *(*whole)(struct proxy_call *c);
     void (*assemble)(struct proxy_call *c, json_t *event);
     /* Whether an attempt can go on with what another one began. */
     bool continues;

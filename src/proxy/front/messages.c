@@ -213,11 +213,6 @@ static void assemble(struct proxy_call *c, json_t *o)
     }
 }
 
-static json_t *whole(struct proxy_call *c)
-{
-    return c->answer;
-}
-
 const struct proxy_shape proxy_shape_messages = {.path = "/v1/messages",
                                                  .to = PROXY_MESSAGES,
                                                  .anthropic = true,
@@ -228,6 +223,5 @@ const struct proxy_shape proxy_shape_messages = {.path = "/v1/messages",
                                                  .pass = pass,
                                                  .leave = leave,
                                                  .cut = cut,
-                                                 .whole = whole,
                                                  .assemble = assemble,
                                                  .continues = true};

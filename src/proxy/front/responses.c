@@ -120,11 +120,6 @@ static void cut(struct proxy_call *c)
     json_decref(o);
 }
 
-static json_t *whole(struct proxy_call *c)
-{
-    return c->answer;
-}
-
 const struct proxy_shape proxy_shape_responses = {.path = "/v1/responses",
                                                   .to = PROXY_RESPONSES,
                                                   .named = true,
@@ -133,5 +128,4 @@ const struct proxy_shape proxy_shape_responses = {.path = "/v1/responses",
                                                   .event = event,
                                                   .pass = pass,
                                                   .cut = cut,
-                                                  .whole = whole,
                                                   .assemble = assemble};

@@ -69,17 +69,7 @@ struct judging {
 static void find(struct judging *j, const char *rule, const char *hint, enum check_sentence what,
                  const char *operand, size_t len, unsigned line, unsigned column)
 {
-    char word[200], message[320];
-    check_operand(operand, len, word, sizeof word);
-    check_sentence(what, word, message, sizeof message);
-    const struct check_finding f = {.rule = rule,
-                                    .layer = "input",
-                                    .operand = word,
-                                    .message = message,
-                                    .hint = hint,
-                                    .line = line,
-                                    .column = column};
-    int r = check_report_add(j->report, &f);
+    const int r = check_report_say(j->report, rule, hint, what, operand, len, line, column);
     if (r < 0)
         j->bad = r;
 }

@@ -19,7 +19,7 @@ static int started(struct err *err)
  * template starts it at once; its children get others. */
 static int start(const struct worker_start *how, struct err *err)
 {
-    js_program_typed(how->dialect && strcmp(how->dialect, "typescript") == 0);
+    js_program_set_typescript(how->dialect && strcmp(how->dialect, "typescript") == 0);
     return how->alone ? 0 : js_program_start(err);
 }
 

@@ -116,7 +116,7 @@ int js_program_judge(const struct worker_job *job, struct check_report *report, 
     return js_judge(check_ruleset_profile(job->rules), &source, report, &program.judged, err);
 }
 
-void js_program_typed(bool typescript)
+void js_program_set_typescript(bool typescript)
 {
     program.typescript = typescript;
 }

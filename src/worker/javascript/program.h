@@ -32,7 +32,7 @@ bool js_program_incomplete(const char *text);
 int js_program_names(const char *word);
 
 /* Before that: programs are TypeScript. */
-void js_program_typed(bool typescript);
+void js_program_set_typescript(bool typescript);
 /* Engine and judge, once; a second call does nothing. */
 ERR_MUST_USE int js_program_start(struct err *err);
 

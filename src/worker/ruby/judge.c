@@ -17,21 +17,11 @@ const struct rb_rule rb_rules[] = {
 void rb_judge_find(struct rb_judge *j, const char *rule, const char *hint, enum check_sentence what,
                    const char *operand, size_t len, unsigned line, unsigned column)
 {
-    char word[200], message[320];
     for (size_t i = 0; i < j->report->count; i++)
         if (column == 0 && j->report->findings[i].line == line &&
             strcmp(j->report->findings[i].rule, rule) == 0)
             return;
-    check_operand(operand, len, word, sizeof word);
-    check_sentence(what, word, message, sizeof message);
-    const struct check_finding f = {.rule = rule,
-                                    .layer = "input",
-                                    .operand = word,
-                                    .message = message,
-                                    .hint = hint,
-                                    .line = line,
-                                    .column = column};
-    int r = check_report_add(j->report, &f);
+    const int r = check_report_say(j->report, rule, hint, what, operand, len, line, column);
     if (r < 0)
         j->bad = r;
 }
