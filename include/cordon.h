@@ -220,7 +220,7 @@ CORDON_API size_t cordon_batch_size(const struct cordon_program *p);
 CORDON_API int cordon_batch(const struct cordon_program *p, const struct cordon_column *columns,
                             size_t rows, void *mem, size_t mem_len, uint64_t *truth,
                             uint64_t *errors, struct cordon_error *err);
-CORDON_API const char *cordon_batch_backend(void); /* "neon", "avx2", "sse2", "scalar" */
+CORDON_API const char *cordon_batch_backend(void); /* "neon", "avx512", "avx2", "sse2", "scalar" */
 
 /* ---- explain: the smallest set of leaves that forced the answer ----
  * A leaf that stands twice counts once. Then finding the smallest set is as hard as set cover: it is

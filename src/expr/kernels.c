@@ -59,7 +59,7 @@ const struct batch_kernels kernels_scalar = {"scalar", floats, ints, bytes, grea
 #if defined(__aarch64__)
 extern const struct batch_kernels kernels_neon;
 #elif defined(__x86_64__)
-extern const struct batch_kernels kernels_sse2, kernels_avx2;
+extern const struct batch_kernels kernels_sse2, kernels_avx2, kernels_avx512;
 #endif
 
 const struct batch_kernels *kernels_nth(size_t n)
@@ -72,6 +72,8 @@ const struct batch_kernels *kernels_nth(size_t n)
     all[count++] = &kernels_sse2; /* every 64-bit x86 has it */
     if (__builtin_cpu_supports("avx2"))
         all[count++] = &kernels_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+        all[count++] = &kernels_avx512;
 #endif
     return n < count ? all[n] : NULL;
 }

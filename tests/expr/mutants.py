@@ -84,7 +84,8 @@ MUTANTS = [
 KERNELS = {
     "aarch64": [("asimd", "kernels_neon.c", "vcgtq_f64, 0)", "vcgeq_f64, 0)", "batch")],
     "x86_64": [("sse2", "kernels_x86.c", "_mm_cmpgt_pd", "_mm_cmpge_pd", "batch"),
-               ("avx2", "kernels_x86.c", "_CMP_GT_OQ", "_CMP_GE_OQ", "batch")],
+               ("avx2", "kernels_x86.c", "AVXF(_CMP_GT_OQ", "AVXF(_CMP_GE_OQ", "batch"),
+               ("avx512bw", "kernels_x86.c", "EIGHTF(_CMP_GT_OQ", "EIGHTF(_CMP_GE_OQ", "batch")],
 }
 processor = set(next(line for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                      if line.lower().startswith(("flags", "features"))).split())
