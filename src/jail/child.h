@@ -87,6 +87,7 @@ ERR_MUST_USE int jail_template_new(const struct jail_spec *spec, const char *nes
                                    struct err *err);
 void jail_template_free(struct jail_template *t);    /* it, its children and their branches die */
 int jail_template_fd(const struct jail_template *t); /* readable when a step has work */
+pid_t jail_template_pid(const struct jail_template *t); /* in our pid namespace; 0: not known */
 
 struct jail_child_spec {
     uint64_t tag;              /* comes back with the child */

@@ -29,21 +29,32 @@
 /* Pages that several processes have count for each with its share, so that those of the template, and of a session and
  * its branches, are counted once. Where the kernel does not tell that, or SHARES would be too small: all that is
  * resident; else the limit. */
-static uint64_t own_memory(const struct pool_session *s, const struct pool_held *held, bool shares)
+static uint64_t memory_of(uint64_t pid, uint64_t limit, bool shares)
 {
     char path[48], text[4096];
     uint64_t resident = 0;
-    snprintf(path, sizeof path, "/proc/%llu/smaps_rollup", (unsigned long long)held->pid);
+    snprintf(path, sizeof path, "/proc/%llu/smaps_rollup", (unsigned long long)pid);
     const char *at = shares && fd_read_file(AT_FDCWD, path, text, sizeof text) > 0
                          ? strstr(text, "\nPss:")
                          : NULL;
     if (at)
         return strtoull(at + 5, NULL, 10) * KIB;
-    snprintf(path, sizeof path, "/proc/%llu/statm", (unsigned long long)held->pid);
+    snprintf(path, sizeof path, "/proc/%llu/statm", (unsigned long long)pid);
     if (fd_read_file(AT_FDCWD, path, text, sizeof text) <= 0 ||
         sscanf(text, "%*u %" SCNu64, &resident) != 1)
-        return s->limits.memory;
+        return limit;
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The template of a session with folders of the host is there for that session and its branches alone, which share in it. Any other
+ * is there in any case, for whoever comes. */
+static uint64_t own_template(const struct pool_session *s, const struct pool_held *held,
+                             bool shares)
+{
+    const struct pool_warm *w = held->from;
+    const pid_t pid = w->shares && w->template ? jail_template_pid(w->template) : 0;
+    return pid > 0 && w->sessions ? memory_of((uint64_t)pid, s->limits.memory, shares) / w->sessions
+                                  : 0;
 }
 
 /* Of the session that was ended last. */
@@ -67,7 +78,8 @@ uint64_t pool_idle_memory(struct pool_holder *h, struct pool_session *s)
     if (held->held_bytes)
         return held->held_bytes;
     const bool settled = others_are_gone(h);
-    uint64_t bytes = own_memory(s, held, settled);
+    uint64_t bytes =
+        memory_of(held->pid, s->limits.memory, settled) + own_template(s, held, settled);
     if (fstatvfs(held->child.files, &fs) == 0)
         bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
     if (settled)

@@ -84,6 +84,11 @@ int jail_template_fd(const struct jail_template *t)
     return jail_run_fd(t->run);
 }
 
+pid_t jail_template_pid(const struct jail_template *t)
+{
+    return jail_run_guest(t->run);
+}
+
 int jail_template_order(struct jail_template *t, const struct jail_child_spec *spec,
                         struct err *err)
 {
