@@ -60,6 +60,8 @@ int flow_prepare(struct flow *f, struct err *err)
     if (r == 0)
         r = flow_inputs_open(f, err);
     if (r == 0)
+        r = flow_shown_open(f, err);
+    if (r == 0)
         r = flow_bind(f, err);
     if (r < 0)
         return r;

@@ -83,6 +83,9 @@ int flow_calls_start(struct flow *f, struct err *err)
     const pid_t self = getpid();
     int ends[2];
     flow_files_expect(f);
+    const int r = flow_shown_map(f, err);
+    if (r < 0)
+        return r;
     if (!f->req->tools || !f->req->tools[0])
         return 0;
     if (share_budget(f) < 0)

@@ -166,6 +166,8 @@ static int plan_worker(struct flow *f, struct err *err)
                        LIMIT_BINDS - 4);
     memcpy(f->binds + 1, asked->binds, asked->nbinds * sizeof *f->binds);
     f->spec.nbinds += asked->nbinds;
+    if (r == 0)
+        r = flow_shown_hold(f, f->binds + 1, err);
     struct jail_bind settings[1 + POOL_SETTINGS];
     const bool installed = is_default(f) && f->req->profile->packages;
     size_t count = installed ? pool_environment_bind(&f->environment, settings) : 0;

@@ -57,6 +57,12 @@ ERR_MUST_USE int flow_pin_state(const struct policy *policy, struct err *err);
 ERR_MUST_USE int flow_guard_shared(const struct flow_context *h, const struct jail_spec *spec,
                                    const char *out, struct err *err);
 
+/* shown.c: ERR_USAGE where SPEC shows a folder (--ro, --rw) to a program of LANGUAGE that can open no file and is served none. */
+struct language;
+ERR_MUST_USE int flow_shown_check(const struct jail_spec *spec,
+                                  const struct policy_profile *profile,
+                                  const struct language *language, struct err *err);
+
 /* Gate and audit too, unless they are open. APPROVALS: path of cordon-approvals, or NULL. */
 ERR_MUST_USE int flow_context_open_gate(struct flow_context *h, const char *approvals,
                                         struct err *err);

@@ -85,6 +85,7 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
     flow_child_leave(&f);
     flow_unbind(&f);
     flow_inputs_close(&f);
+    flow_shown_close(&f);
     for (int i = 0; i < 2 && f.cleaning; i++)
         output_clean_done(&f.clean[i]);
     if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)

@@ -66,11 +66,12 @@ static bool say_failed(struct flow *f, uint64_t id, uint64_t why)
 static void tell_outside(struct flow *f)
 {
     char text[320];
-    snprintf(text, sizeof text, "%s: not in /workspace or /tmp", f->files_path);
+    snprintf(text, sizeof text, "%s: not in /workspace, /tmp or what --ro and --rw show",
+             f->files_path);
     if (f->files_what != WIRE_FILES_STAT)
         jail_run_violation(f->run, "filesystem", "py.files.outside", text,
-                           "a program has the files of /workspace and /tmp: bring others in with "
-                           "--in, write into /workspace",
+                           "a program has the files of /workspace and /tmp: copy others in with "
+                           "--in, or show a folder with --ro PATH:DEST; write into /workspace",
                            0);
 }
 
@@ -120,6 +121,7 @@ static int start(struct flow *f, struct err *err)
     if (files < 0)
         return err_set(err, ERR_STATE, "this run has no files that can be served");
     int r = open_program(f, err);
+    tools_process_give_shares(f->shown, f->nshown);
     if (r == 0)
         r = tools_process_start(&f->files_process, f->files_program, files, -1, TOOLS_SERVES, err);
     if (r == 0)

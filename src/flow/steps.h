@@ -43,6 +43,9 @@ struct flow {
     int inputs[LIMIT_BINDS]; /* sources of --in, and what was said of each */
     const struct jail_bind *input_binds[LIMIT_BINDS];
     size_t ninputs;
+    struct tools_share shown[LIMIT_BINDS]; /* what is served of the host */
+    size_t shown_binds[LIMIT_BINDS];       /* which of the request's binds each is */
+    size_t nshown;
     size_t told; /* violations that whoever follows the run knows */
     struct audit_arg args[7];
     size_t nargs;
@@ -287,6 +290,13 @@ enum flow_input_state { FLOW_INPUT_NONE, FLOW_INPUT_UNTOUCHED, FLOW_INPUT_CHANGE
 enum flow_input_state flow_input_now(const struct flow *f, const char *path,
                                      const struct statx *now);
 void flow_inputs_close(struct flow *f);
+
+/* shown.c: --ro and --rw of a guest that can open no file. */
+ERR_MUST_USE int flow_shown_open(struct flow *f, struct err *err);
+/* BINDS: a copy of the request's, which then name what was opened and nothing else. */
+ERR_MUST_USE int flow_shown_hold(const struct flow *f, struct jail_bind *binds, struct err *err);
+ERR_MUST_USE int flow_shown_map(struct flow *f, struct err *err); /* while we may */
+void flow_shown_close(struct flow *f);
 
 /* files.c: what is left in /workspace. */
 int flow_collect(struct flow *f, struct err *err);

@@ -193,3 +193,29 @@ int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int 
         fd_close(fds[--i]);
     return r;
 }
+
+/* As jail_binds_open does for a jail that is built here: of a session the jail was built by another process. */
+int jail_bind_seen(const struct jail_bind *b, int source, int files, struct err *err)
+{
+    struct jail_identity id;
+    struct stat st;
+    struct mount_attr closed = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                            (b->writable ? 0ULL : MOUNT_ATTR_RDONLY)};
+    int r = jail_identity_choose(&id, err);
+    if (r < 0)
+        return r;
+    if (!id.change || !id.mapped_mounts) {
+        const int copy = fcntl(source, F_DUPFD_CLOEXEC, 0);
+        return copy < 0 ? err_sys(err, "%s", b->source) : copy;
+    }
+    if (fstat(files, &st) < 0)
+        return err_sys(err, "whose files these are");
+    id.uid = st.st_uid;
+    id.gid = st.st_gid;
+    FD_AUTO mount = map_to_owner(b, source, &id, err);
+    if (mount < 0)
+        return mount;
+    if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &closed, sizeof closed) < 0)
+        return err_sys(err, "close down the mount of %s", b->source);
+    return fd_take(&mount);
+}

@@ -120,9 +120,10 @@ ERR_MUST_USE int jail_rlimit_descriptors(const struct jail_spec *spec, struct er
 ERR_MUST_USE int jail_landlock_make(const struct jail_spec *spec, const int *bind_fds,
                                     int *ret_ruleset, struct err *err);
 ERR_MUST_USE int jail_landlock_enter(int ruleset, struct err *err);
-/* The rules of a process of ours that needs two folders and no more; READABLE -1: one. */
-ERR_MUST_USE int jail_landlock_folders(int writable, int readable, int *ret_ruleset,
-                                       struct err *err);
+/* The rules of a process of ours that needs a few folders and no more (jail/confine.h). */
+struct jail_folder;
+ERR_MUST_USE int jail_landlock_folders(const struct jail_folder *folders, size_t count,
+                                       int *ret_ruleset, struct err *err);
 
 /* fds.c: FDS onto FIRST, FIRST + 1, ..., without close-on-exec. KEEP are descriptors still needed: they
  * move if they stand there. jail_fds_leave_behind: a descriptor table of its own, in which nothing from 3 on survives an

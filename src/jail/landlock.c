@@ -3,6 +3,7 @@
  * here still name the only folders that open. Rules stick to inodes; the rule for what is writable
  * lies on /live, a folder of the read-only root above the mount that is written to: Landlock looks at the folders
  * above a mount, so the rule holds for whatever is mounted there later. */
+#include "jail/confine.h"
 #include "jail/inside.h"
 
 #include "sys/fd.h"
@@ -123,7 +124,8 @@ static int create(int abi, struct sys_landlock_attr *ret_handled)
     return sys_landlock_create(&handled, size);
 }
 
-int jail_landlock_folders(int writable, int readable, int *ret_ruleset, struct err *err)
+int jail_landlock_folders(const struct jail_folder *folders, size_t count, int *ret_ruleset,
+                          struct err *err)
 {
     struct sys_landlock_attr handled = {0};
     int abi = sys_landlock_abi();
@@ -133,10 +135,10 @@ int jail_landlock_folders(int writable, int readable, int *ret_ruleset, struct e
     if (ruleset < 0)
         return err_sys(err, "create the ruleset");
     int r = 0;
-    if (writable >= 0)
-        r = allow_fd(ruleset, writable, "the writable folder", WRITE & handled.fs, err);
-    if (r == 0 && readable >= 0)
-        r = allow_fd(ruleset, readable, "the readable folder", READ & handled.fs, err);
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = allow_fd(ruleset, folders[i].fd,
+                     folders[i].writable ? "a writable folder" : "a readable folder",
+                     (folders[i].writable ? WRITE : READ) & handled.fs, err);
     if (r == 0)
         *ret_ruleset = fd_take(&ruleset);
     return r;

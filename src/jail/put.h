@@ -24,6 +24,10 @@ ERR_MUST_USE int jail_put_left(int source, int files, const char *dest, const ch
 /* binds.c: its source as O_PATH: a folder or a regular file that the caller may read, and no link on the way. ERR_STATE: it is
  * not the one that BIND says. */
 ERR_MUST_USE int jail_bind_open(const struct jail_bind *bind, struct err *err);
+/* What jail_bind_open gave as SOURCE, with the guest's rights: as real root a mount of its own, mapped to the owner of FILES (the guest's
+ * file system) and read-only where BIND is; else SOURCE again, since the guest is the caller. O_PATH, the caller's. */
+ERR_MUST_USE int jail_bind_seen(const struct jail_bind *bind, int source, int files,
+                                struct err *err);
 /* ERR_USAGE: something else is at its destination in every jail. */
 ERR_MUST_USE int jail_bind_place(const struct jail_bind *bind, struct err *err);
 

@@ -152,6 +152,28 @@ enum tools_end tools_do_edit(struct tools_call *c);
 /* ---- served.c ---- */
 
 /* Requests of wire/files.h from TOOLS_SOCKET, one after the other, until its end: 0. -1: one was no request. */
-int tools_serve_files(int files);
+int tools_serve_files(void);
+
+/* ---- served_paths.c ---- */
+
+/* Opens what is served: the guest's own two folders in FILES, and SHARES, whose descriptors are ours then. Before the process is confined: a
+ * file that is shared by itself is opened once, here. */
+int tools_served_open(int files, const struct tools_share *shares, size_t count);
+
+/* A path beneath something that is served; "." is that itself. */
+struct tools_served {
+    const struct tools_served_root *root;
+    char path[4100];
+};
+/* 0, or an errno; WIRE_FILES_OUTSIDE: nothing there is served. */
+int tools_served_find(const void *path, size_t len, struct tools_served *ret);
+bool tools_served_writable(const struct tools_served *p);
+/* Whether a name can be moved from one to the other. */
+bool tools_served_together(const struct tools_served *a, const struct tools_served *b);
+/* Each -1 with errno: beneath its root, through no link, into no other file system; a regular file; the folder that it
+ * lies in, and its last name there. */
+int tools_served_beneath(const struct tools_served *p, int flags);
+int tools_served_regular(const struct tools_served *p, int flags);
+int tools_served_above(const struct tools_served *p, const char **ret_name);
 
 #endif

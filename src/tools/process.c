@@ -31,13 +31,19 @@
 
 #define NOBODY 65534
 
-enum { PROGRAM = TOOLS_INDEX + 1 }; /* until it is executed */
-
 static int index_given = -1;
+static const struct tools_share *shares_given;
+static size_t nshares_given;
 
 void tools_process_give_index(int fd)
 {
     index_given = fd;
+}
+
+void tools_process_give_shares(const struct tools_share *shares, size_t count)
+{
+    shares_given = shares;
+    nshares_given = count;
 }
 
 /* As root: whoever the guest is outside, or nobody. A supervisor that has given up root kept the guest's id as its saved one
@@ -65,38 +71,46 @@ static int step_down(int files)
                : 0;
 }
 
+/* FROM onto 0, 1, ..., first above what they are to become: none may lie in the way of another. -1 in it: there is none. */
+static void place_descriptors(const int *from, int count)
+{
+    int high[TOOLS_SHARES + LIMIT_BINDS];
+    for (int i = 0; i < count; i++)
+        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 16 + (int)nshares_given);
+    for (int i = 0; i < count; i++)
+        if (i >= TOOLS_FILES && i != TOOLS_PROGRAM && from[i] < 0)
+            close(i);
+        else if (high[i] < 0 || dup3(high[i], i, i == TOOLS_PROGRAM ? O_CLOEXEC : 0) < 0)
+            _exit(127);
+    syscall(SYS_close_range, (unsigned)count, ~0U, 0U);
+}
+
 _Noreturn static void become(int program, int sock, int files, enum tools_right right, pid_t parent)
 {
     static const char *const words[] = {[TOOLS_READS] = "read",
                                         [TOOLS_WRITES] = "write",
                                         [TOOLS_INDEXES] = "index",
                                         [TOOLS_SERVES] = "serve"};
-    const char *const argv[] = {"cordon-tool", "--from-cordon", words[right], NULL};
+    const char *argv[4 + 2 * LIMIT_BINDS] = {"cordon-tool", "--from-cordon", words[right]};
     const char *const env[] = {NULL};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    /* first above what they are to become: none may lie in the way of another */
-    const int from[] = {null, null, null, sock, files, index_given, program};
-    int high[PROGRAM + 1];
+    int from[TOOLS_SHARES + LIMIT_BINDS] = {null, null, null, sock, files, index_given, program};
     sigset_t none;
     sigemptyset(&none);
     setsid();
-    for (int i = 0; i <= PROGRAM; i++)
-        high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 16);
-    for (int i = 0; i < PROGRAM; i++)
-        if (i >= TOOLS_FILES && from[i] < 0)
-            close(i);
-        else if (high[i] < 0 || dup2(high[i], i) < 0)
-            _exit(127);
-    if (high[PROGRAM] < 0 || dup3(high[PROGRAM], PROGRAM, O_CLOEXEC) < 0)
-        _exit(127);
-    syscall(SYS_close_range, PROGRAM + 1U, ~0U, 0U);
+    for (size_t i = 0; i < nshares_given; i++) {
+        from[TOOLS_SHARES + i] = shares_given[i].fd;
+        argv[3 + 2 * i] = shares_given[i].writable ? "rw" : "ro";
+        argv[4 + 2 * i] = shares_given[i].dest;
+    }
+    place_descriptors(from, TOOLS_SHARES + (int)nshares_given);
     if (step_down(files < 0 ? -1 : TOOLS_FILES) < 0)
         _exit(127);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of the id, which forgets it */
     if (getppid() != parent)
         _exit(127);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    syscall(SYS_execveat, PROGRAM, "", argv, env, AT_EMPTY_PATH);
+    syscall(SYS_execveat, TOOLS_PROGRAM, "", argv, env, AT_EMPTY_PATH);
     _exit(127);
 }
 
@@ -113,6 +127,7 @@ int tools_process_start(struct tools_process *p, int program, int files, int sto
     if (p->pid == 0)
         become(program, ends[1], files, right, self);
     index_given = -1;
+    nshares_given = 0;
     fd_close(ends[1]);
     if (p->pid > 0)
         return 0;

@@ -83,6 +83,10 @@ enum tools_end tools_process_ran(struct tools_process *p, const struct tools_run
 /* A descriptor that the next process has as TOOLS_INDEX; it stays the caller's. -1, as at first: none. */
 void tools_process_give_index(int fd);
 
+/* What the next process that TOOLS_SERVES serves beside the guest's own files; SHARES and their descriptors stay the caller's, and are
+ * there until it is started. At most LIMIT_BINDS. */
+void tools_process_give_shares(const struct tools_share *shares, size_t count);
+
 void tools_process_end(struct tools_process *p); /* whatever it is at */
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a guest that can open none: its requests come over the worker's channel, through the supervisor, and are
- * carried out here. A path is put in order by its text alone, which is exact because no link is ever followed; what is left of
- * it begins with workspace or tmp, and the kernel resolves it beneath that folder, through no link and into no other
- * file system. Nothing is kept between two requests.
+ * carried out here, beneath what is served (served_paths.c). Nothing is kept between two requests.
  *
  * Waits: read in tools_serve_files; the supervisor, its parent; none (its death ends us: the kernel kills us with it); ended
  *        write in tools_serve_files; the supervisor, which waits for one answer at a time; the same; ended */
@@ -16,137 +14,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NUMBERS 2
 
-enum { PATH_ROOM = 4100 };
-
-struct place {
-    int root;
-    char path[PATH_ROOM]; /* in order, beneath ROOT */
-};
-
 struct asked {
     uint64_t id, what, numbers[NUMBERS];
-    struct place first, second;
+    struct tools_served first, second;
     const char *bytes;
     size_t len;
     struct buf out;
     uint64_t said[WIRE_FILES_NUMBERS];
     size_t nsaid;
 };
-
-/* ---- paths ---- */
-
-/* The letters of the parent of the first LEN of PATH. */
-static size_t parent_of(const char *path, size_t len)
-{
-    while (len && path[len - 1] != '/')
-        len--;
-    return len ? len - 1 : 0;
-}
-
-/* An absolute path without `.`, `..` and double slashes, and without its first slash. 0, or an errno. */
-static int put_in_order(const char *from, size_t len, char *to, size_t size)
-{
-    size_t at = 0, end = 0;
-    if (memchr(from, 0, len))
-        return EINVAL;
-    if (len == 0)
-        return ENOENT;
-    if (from[0] != '/')
-        return EINVAL;
-    while (at < len) {
-        while (at < len && from[at] == '/')
-            at++;
-        const char *slash = memchr(from + at, '/', len - at);
-        const size_t n = slash ? (size_t)(slash - from) - at : len - at;
-        if (n > 255 || end + n + 2 > size)
-            return ENAMETOOLONG;
-        if (n == 2 && memcmp(from + at, "..", 2) == 0) {
-            end = parent_of(to, end);
-        } else if (n && !(n == 1 && from[at] == '.')) {
-            if (end)
-                to[end++] = '/';
-            memcpy(to + end, from + at, n);
-            end += n;
-        }
-        at += n;
-    }
-    to[end] = 0;
-    return 0;
-}
-
-/* The two folders that a guest has: each may be a mount, of layers or of a session's branch. Neither is left again. */
-static const char *const roots[] = {"workspace", "tmp"};
-enum { ROOTS = sizeof roots / sizeof *roots };
-static int root_fds[ROOTS];
-
-/* The path beneath one of them; "." is the folder itself. */
-static int order_path(const void *from, size_t len, struct place *ret)
-{
-    char whole[PATH_ROOM] = "";
-    const int e = put_in_order(from, len, whole, sizeof whole);
-    if (e)
-        return e;
-    for (size_t i = 0; i < ROOTS; i++) {
-        const size_t n = strlen(roots[i]);
-        if (strncmp(whole, roots[i], n) == 0 && (whole[n] == '/' || !whole[n])) {
-            ret->root = root_fds[i];
-            snprintf(ret->path, sizeof ret->path, "%s", whole[n] ? whole + n + 1 : ".");
-            return 0;
-        }
-    }
-    return (int)WIRE_FILES_OUTSIDE;
-}
-
-static int open_beneath(const struct place *p, int flags)
-{
-    /* a pipe is not waited for; the kernel takes no such word with O_PATH */
-    const int more = flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY;
-    struct open_how how = {.flags = (uint64_t)(flags | more) | O_CLOEXEC,
-                           .mode = flags & O_CREAT ? 0644 : 0,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                      RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
-    return (int)syscall(SYS_openat2, p->root, p->path, &how, sizeof how);
-}
-
-/* The folder that P lies in, and its last name there. The two folders themselves are nobody's to change. */
-static int open_above(const struct place *p, const char **ret_name)
-{
-    struct place above = {.root = p->root, .path = "."};
-    const size_t len = parent_of(p->path, strlen(p->path));
-    if (strcmp(p->path, ".") == 0) {
-        errno = EBUSY;
-        return -1;
-    }
-    if (len) {
-        memcpy(above.path, p->path, len);
-        above.path[len] = 0;
-    }
-    *ret_name = p->path + (len ? len + 1 : 0);
-    return open_beneath(&above, O_PATH | O_DIRECTORY);
-}
-
-/* A regular file: anything else would wait, or act. */
-static int open_regular(const struct asked *a, int flags)
-{
-    struct stat st;
-    FD_AUTO fd = open_beneath(&a->first, flags);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -1;
-    if (!S_ISREG(st.st_mode)) {
-        errno = S_ISDIR(st.st_mode) ? EISDIR : EACCES;
-        return -1;
-    }
-    return fd_take(&fd);
-}
 
 /* ---- requests: 0, or an errno ---- */
 
@@ -158,7 +41,7 @@ static uint64_t ns(const struct timespec *t)
 static int look(struct asked *a)
 {
     struct stat st;
-    FD_AUTO fd = open_beneath(&a->first, O_PATH | O_NOFOLLOW);
+    FD_AUTO fd = tools_served_beneath(&a->first, O_PATH | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &st) < 0)
         return errno;
     const uint64_t said[] = {st.st_mode,      (uint64_t)st.st_size, st.st_ino,      st.st_nlink,
@@ -175,7 +58,7 @@ static int open_once(struct asked *a)
                       (want & WIRE_FILES_CREATE ? O_CREAT : 0) |
                       (want & WIRE_FILES_EXCLUSIVE ? O_EXCL : 0);
     struct stat st;
-    FD_AUTO fd = open_regular(a, flags);
+    FD_AUTO fd = tools_served_regular(&a->first, flags);
     if (fd < 0 || ((want & WIRE_FILES_EMPTY) && ftruncate(fd, 0) < 0) || fstat(fd, &st) < 0)
         return errno;
     a->said[a->nsaid++] = (uint64_t)st.st_size;
@@ -185,7 +68,7 @@ static int open_once(struct asked *a)
 static int read_piece(struct asked *a)
 {
     size_t left = a->numbers[1] < LIMIT_FILE_PIECE ? a->numbers[1] : LIMIT_FILE_PIECE;
-    FD_AUTO fd = open_regular(a, O_RDONLY);
+    FD_AUTO fd = tools_served_regular(&a->first, O_RDONLY);
     if (fd < 0 || a->numbers[0] > INT64_MAX - LIMIT_FILE_PIECE)
         return fd < 0 ? errno : EINVAL;
     for (uint64_t at = a->numbers[0]; left;) {
@@ -207,7 +90,7 @@ static int write_piece(struct asked *a)
 {
     uint64_t at = a->numbers[0];
     struct stat st;
-    FD_AUTO fd = open_regular(a, O_WRONLY);
+    FD_AUTO fd = tools_served_regular(&a->first, O_WRONLY);
     if (fd < 0 || fstat(fd, &st) < 0)
         return errno;
     if (at == WIRE_FILES_END)
@@ -227,7 +110,7 @@ static int write_piece(struct asked *a)
 
 static int truncate_file(struct asked *a)
 {
-    FD_AUTO fd = open_regular(a, O_WRONLY);
+    FD_AUTO fd = tools_served_regular(&a->first, O_WRONLY);
     if (fd < 0)
         return errno;
     if (a->numbers[0] > INT64_MAX)
@@ -265,7 +148,7 @@ static int list_names(struct asked *a, DIR *folder)
 
 static int list(struct asked *a)
 {
-    FD_AUTO fd = open_beneath(&a->first, O_RDONLY | O_DIRECTORY);
+    FD_AUTO fd = tools_served_beneath(&a->first, O_RDONLY | O_DIRECTORY);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     if (!folder)
         return errno;
@@ -279,7 +162,7 @@ static int list(struct asked *a)
 static int make_folder(struct asked *a)
 {
     const char *name;
-    FD_AUTO dir = open_above(&a->first, &name);
+    FD_AUTO dir = tools_served_above(&a->first, &name);
     if (dir < 0)
         return errno == EBUSY ? EEXIST : errno;
     return mkdirat(dir, name, 0755) < 0 ? errno : 0;
@@ -288,24 +171,28 @@ static int make_folder(struct asked *a)
 static int remove_name(struct asked *a)
 {
     const char *name;
-    FD_AUTO dir = open_above(&a->first, &name);
+    FD_AUTO dir = tools_served_above(&a->first, &name);
     const int flags = a->what == WIRE_FILES_RMDIR ? AT_REMOVEDIR : 0;
-    if (dir < 0 && errno == EBUSY && !flags)
-        return EISDIR;
+    if (dir < 0 && errno == EBUSY && !flags) { /* it is served itself: a folder, or a file */
+        FD_AUTO folder = tools_served_beneath(&a->first, O_PATH | O_DIRECTORY);
+        return folder < 0 ? EBUSY : EISDIR;
+    }
     return dir < 0 || unlinkat(dir, name, flags) < 0 ? errno : 0;
 }
 
 static int rename_to(struct asked *a)
 {
     const char *name, *second;
-    FD_AUTO dir = open_above(&a->first, &name);
-    FD_AUTO into = dir < 0 ? -1 : open_above(&a->second, &second);
+    if (!tools_served_together(&a->first, &a->second))
+        return EXDEV;
+    FD_AUTO dir = tools_served_above(&a->first, &name);
+    FD_AUTO into = dir < 0 ? -1 : tools_served_above(&a->second, &second);
     return into < 0 || renameat(dir, name, into, second) < 0 ? errno : 0;
 }
 
 static int touch(struct asked *a)
 {
-    FD_AUTO fd = open_beneath(&a->first, O_RDONLY);
+    FD_AUTO fd = tools_served_beneath(&a->first, O_RDONLY);
     return fd < 0 || futimens(fd, NULL) < 0 ? errno : 0;
 }
 
@@ -320,6 +207,29 @@ static int (*const requests[WIRE_FILES_COUNT])(struct asked *a) = {
 
 /* ---- one after the other ---- */
 
+static bool changes(const struct asked *a)
+{
+    return a->what == WIRE_FILES_OPEN ? (a->numbers[0] & ~(uint64_t)WIRE_FILES_EXCLUSIVE) != 0
+                                      : a->what != WIRE_FILES_STAT && a->what != WIRE_FILES_READ &&
+                                            a->what != WIRE_FILES_LIST;
+}
+
+/* What the kernel would say of a read-only mount. As an ordinary user there is none, only Landlock's rule, whose word is another. */
+static int say_read_only(const struct asked *a)
+{
+    FD_AUTO fd = tools_served_beneath(&a->first, O_PATH | O_NOFOLLOW);
+    const bool makes = a->what == WIRE_FILES_OPEN && (a->numbers[0] & WIRE_FILES_CREATE);
+    if (a->what == WIRE_FILES_MKDIR && fd >= 0)
+        return EEXIST;
+    return a->what == WIRE_FILES_OPEN && !makes && fd < 0 ? errno : EROFS;
+}
+
+static bool is_refused(const struct asked *a)
+{
+    return changes(a) && (!tools_served_writable(&a->first) ||
+                          (a->what == WIRE_FILES_RENAME && !tools_served_writable(&a->second)));
+}
+
 static int carry_out(struct asked *a, struct wire_reader *r)
 {
     size_t len, second_len;
@@ -328,10 +238,10 @@ static int carry_out(struct asked *a, struct wire_reader *r)
     a->bytes = wire_get_bytes(r, &a->len);
     if (a->what >= WIRE_FILES_COUNT || given > NUMBERS)
         return EINVAL;
-    int e = order_path(path, len, &a->first);
+    int e = tools_served_find(path, len, &a->first);
     if (!e && a->what == WIRE_FILES_RENAME)
-        e = order_path(second, second_len, &a->second);
-    return e ? e : requests[a->what](a);
+        e = tools_served_find(second, second_len, &a->second);
+    return e ? e : is_refused(a) ? say_read_only(a) : requests[a->what](a);
 }
 
 static int write_answer(const struct asked *a, int e, struct buf *to)
@@ -344,19 +254,6 @@ static int write_answer(const struct asked *a, int e, struct buf *to)
     wire_put_uints(&m, a->said, e ? 0 : a->nsaid);
     wire_put_bytes(&m, a->out.data ? a->out.data : "", e ? 0 : a->out.len);
     return wire_end(&m);
-}
-
-/* Once, by name: what is mounted there was mounted by whoever built the jail. */
-static int open_roots(int files)
-{
-    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    for (size_t i = 0; i < ROOTS; i++) {
-        root_fds[i] = (int)syscall(SYS_openat2, files, roots[i], &how, sizeof how);
-        if (root_fds[i] < 0)
-            return -1;
-    }
-    return 0;
 }
 
 static int serve_one(const void *frame, size_t len, struct buf *ret_answer)
@@ -374,12 +271,10 @@ static int serve_one(const void *frame, size_t len, struct buf *ret_answer)
     return written;
 }
 
-int tools_serve_files(int files)
+int tools_serve_files(void)
 {
     static char asked[LIMIT_FRAME], said[LIMIT_FRAME];
     struct buf b = {.data = said, .cap = sizeof said, .max = sizeof said - 1};
-    if (open_roots(files) < 0)
-        return -1;
     for (;;) {
         const ssize_t n = read(TOOLS_SOCKET, asked, sizeof asked);
         if (n <= 0)

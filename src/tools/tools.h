@@ -75,8 +75,16 @@ enum tools_ran {
     TOOLS_RAN_CUT = 4,   /* some of it was too long */
 };
 
-/* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, and the index of Search that it may write. */
-enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4, TOOLS_INDEX = 5 };
+/* The descriptors of cordon-tool: its end of the socket, the file system that the guest writes in, the index of Search that it may write, its
+ * own program until that is executed, and what the guest sees of the host, one after the other. */
+enum { TOOLS_SOCKET = 3, TOOLS_FILES = 4, TOOLS_INDEX = 5, TOOLS_PROGRAM = 6, TOOLS_SHARES = 7 };
+
+/* A folder or file of the host that a guest sees by the name DEST. */
+struct tools_share {
+    int fd;
+    bool writable;
+    const char *dest;
+};
 
 /* The first descriptor of a file that the command of a host tool is given. */
 #define TOOLS_COMMAND_FILES 3

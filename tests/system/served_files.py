@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of `strict`: served over the worker's channel, beneath /workspace and /tmp and nowhere else; cold, warm, in sessions.
+"""Files of `strict`: served over the worker's channel, beneath /workspace, /tmp and what --ro and --rw show, and nowhere else; cold, warm, in
+sessions.
 
 Usage: served_files.py BUILD. What honest programs print is in tests/cases/python/benign/files.cases; messages that a program forges
 are in guards_lost.py."""
@@ -176,10 +177,59 @@ def in_and_out(p):
     r = p.says("held = [open(f'f{i % 7}', 'a+') for i in range(300)]\nfor i, f in enumerate(held):\n    f.write('x')\n    f.flush()\nprint(sum(len(open(f'f{i}').read()) for i in range(7)))", "300\n",
                "hundreds of open files need no descriptor", "--descriptors", "16", "--timeout", "120s")
     p.says("f = open('x', 'wb')\nf.truncate(50000000)\nf.close()\nwith open('x', 'rb') as f:\n    print(f.seek(40000000), len(f.read(10)), len(f.read()))", "40000000 10 9999990\n", "a large file is read from its middle")
-    r = p("run", "--json", "--profile", "strict", "--rw", f"{p.home}/out:/workspace", "-c", "1")
-    p.ok(r.code == 125 and "use --in and --out" in r.err + r.out, "a mount on /workspace, which nobody would serve, is refused", r.out, r.err)
     r = p("run", "--json", "--profile", "locked", "-c", "open('x', 'w')")
     p.ok(r["status"] == "blocked" and r.rules() == ["py.call.open"], "locked has no files, by its list", r)
+
+
+# --- folders and files of the host -------------------------------------------------------------------------------
+
+SHOWN = """
+import glob, os, pathlib, shutil, zipfile
+def tried(f, *args):
+    try:
+        return f(*args)
+    except OSError as e:
+        return e.errno
+print(open('/data/data.csv').read().split(), sorted(os.listdir('/data')), os.path.isdir('/data/sub'), os.stat('/data/data.csv').st_size, open('/one').read(3), sorted(glob.glob('/data/*.csv')))
+print(sorted(n for _, folders, files in os.walk('/data') for n in files), pathlib.Path('/data/../one').read_text()[:1], os.path.exists('/dat'), os.path.exists('/data/data.csv/x'))
+os.chdir('/data'); print(os.getcwd(), open('data.csv').readline().strip()); os.chdir('/workspace')
+ro = [lambda: open('/data/data.csv', 'w'), lambda: open('/data/data.csv', 'a'), lambda: open('/data/data.csv', 'r+'), lambda: open('/data/new', 'w'), lambda: os.remove('/data/data.csv'),
+      lambda: os.mkdir('/data/new'), lambda: os.rmdir('/data/sub'), lambda: os.rename('/data/data.csv', '/data/b'), lambda: os.truncate('/data/data.csv', 0), lambda: pathlib.Path('/data/data.csv').touch(),
+      lambda: open('/one', 'w'), lambda: os.truncate('/one', 0), lambda: shutil.rmtree('/data/sub'), lambda: os.rename('/out/old', '/data/old'), lambda: os.rename('/data/data.csv', '/out/d')]
+print([tried(f) for f in ro], tried(os.mkdir, '/data/sub'), tried(open, '/data/nothing', 'r+'))
+open('/out/new', 'w').write('new'); open('/out/old', 'a').write('2'); os.makedirs('/out/d/e'); open('/two', 'w').write('second'); os.rename('/out/new', '/out/d/n')
+open('x', 'w').write('moved'); print(tried(os.rename, 'x', '/out/x'), tried(os.rename, '/out/old', '/three/old')); shutil.move('x', '/out/x')
+print(tried(os.remove, '/two'), tried(os.rmdir, '/out'), tried(os.remove, '/data'), tried(open, '/two/x'), tried(os.listdir, '/two'), tried(open, '/two', 'x'), open('/two').read())
+print([tried(f) for f in (lambda: open('/data/link').read(), lambda: open('/data/sub/etc/passwd').read(), lambda: os.listdir('/data/sub/etc'), lambda: open('/out/../etc/passwd'), lambda: open('/secret'),
+                          lambda: open('/data/../../etc/passwd'))], os.path.islink('/data/link'))
+"""
+
+
+def shown(p):
+    made = lambda name, text: (p.home / name).parent.mkdir(exist_ok=True) or (p.home / name).write_text(text)
+    for name, text in (("rw/old", "1"), ("third/f", "3"), ("two", "first"), ("secret", "s")):
+        made(name, text)
+    os.chmod(p.home / "two", 0o600)
+    if p.who == "user" and os.geteuid() == 0:
+        subprocess.run(["chown", "-Rh", f"{tapsys.ROOTLESS}:{tapsys.ROOTLESS}", str(p.home)], check=True)
+    share = ["--ro", f"{p.home}/in:/data", "--rw", f"{p.home}/rw:/out", "--ro", f"{p.home}/in/data.csv:/one", "--rw", f"{p.home}/two:/two", "--rw", f"{p.home}/third:/three"]
+    r = p.run(SHOWN, *share)
+    want = ("['a,b', '1,2'] ['data.csv', 'link', 'sub'] True 8 a,b ['/data/data.csv']\n['data.csv', 'etc', 'link'] a False False\n/data a,b\n"
+            + "[" + ", ".join(["30"] * 15) + "] 17 2\n18 18\n16 16 30 20 20 17 second\n[40, 40, 40, 13, 13, 13] True\n")
+    differ = [f"{a!r} but wanted {b!r}" for a, b in zip(r["stdout"].splitlines(), want.splitlines()) if a != b]
+    p.ok(r["status"] == "ok" and r["stdout"] == want, "folders and files of --ro and --rw are served as a mount would show them: read-only ones cannot be changed, links lead nowhere", *differ, r)
+    left = {n: (p.home / "rw" / n).read_text() for n in ("old", "d/n", "x")}
+    owner = (p.home / "rw").stat().st_uid
+    p.ok(left == {"old": "12", "d/n": "new", "x": "moved"} and (p.home / "rw/d/e").is_dir() and (p.home / "two").read_text() == "second" and (p.home / "rw/d/n").stat().st_uid == owner,
+         "what is written through --rw is on the host at once, and belongs to the owner of the folder", left)
+    p.ok((p.home / "in/data.csv").read_text() == "a,b\n1,2\n" and not (p.home / "in/new").exists() and (p.home / "in/sub").is_dir(), "nothing of what --ro shows was changed")
+    told = sorted({v["detail"].split(":")[0] for v in r["violations"] if v["rule"] == "py.files.outside"})
+    p.ok(told == ["/data/../../etc/passwd", "/out/../etc/passwd", "/secret"], "paths beside the shared folders are reported by name", told, r)
+    r = p.run("import os\nprint(os.getcwd(), os.listdir())\nopen('here', 'w').write('h')\nprint(open('/data/sub/here').read())", "--ro", f"{p.home}/in:/data", "--rw", f"{p.home}/third:/workspace", "--rw", f"{p.home}/third:/data/sub")
+    p.ok(r["stdout"] == "/workspace ['f']\nh\n" and (p.home / "third/here").read_text() == "h", "a program starts in the folder that --rw shows as /workspace, and the longest name that a path begins with says where it lies", r)
+    for options, words in ((["--profile", "locked"], "a program of Python under locked can open no file, so it would not see /data"), (["--lang", "ruby"], "a program of Ruby under strict can open no file")):
+        r = p("run", "--json", *options, "--ro", f"{p.home}/in:/data", "-c", "1")
+        p.ok(r.code == 125 and words in r.err + r.out, f"--ro is refused by name where nothing is served: {options[1]}", r.out, r.err)
 
 
 # --- the process that serves -----------------------------------------------------------------------------------
@@ -261,6 +311,7 @@ for who in tapsys.users():
     else:
         p.says("open('x', 'w').write('1')\nprint(open('x').read())", "1\n", "a program writes and reads")
     links(p)
+    shown(p)
     if who == last:
         in_and_out(p)
         workspace(p)

@@ -67,6 +67,51 @@ def ordinary(u, f):
          "a session with folders has a template of its own, which ends with the last branch", shown, u.status())
 
 
+def served(u, f):
+    """`strict` has no system call for files: the folders are served, in each call and to each branch."""
+    s = u.new("--ro", f"{f['data']}:/data", "--rw", f"{f['out']}:/out", "--ro", f"{f['other']}/f:/one")
+    r = u.cell(s, "import os\nprint(open('/data/f').read(), open('/data/sub/g').read(), open('/one').read(), sorted(os.listdir('/data')))")
+    u.ok(r["stdout"] == "hello below another ['f', 'link', 'sub', 'up']\n" and r["violations"] == [], "a session of strict reads the folders and the file that --ro shows it", r, s)
+    r = u.cell(s, "for what in (lambda: open('/data/f', 'w'), lambda: open('/data/new', 'w'), lambda: os.remove('/data/f'), lambda: open('/one', 'a'), lambda: open('/data/link').read(), lambda: open('/data/../secret')):\n"
+               "    try:\n        what()\n        print('done')\n    except OSError as e:\n        print(e.errno)")
+    u.ok(r["stdout"] == "30\n" * 4 + "40\n13\n" and f["data/f"].read_text() == "hello", "in a session of strict nothing of --ro can be changed, and no link or path leads out of it", r)
+    r = u.cell(s, "open('/out/strict', 'w').write('s'); os.mkdir('/out/sd')")
+    left = f["out/strict"].stat() if f["out/strict"].exists() else None
+    u.ok(r["status"] == "ok" and left and left.st_uid == f.uid and f["out/sd"].is_dir(), "what a session of strict writes in a folder of --rw is on the host at once, and its owner is that of the folder", r, left)
+    branch = u("session", "fork", s).out.strip()
+    u("session", "close", s)
+    r = u.cell(branch, "print(open('/data/f').read()); open('/out/forked', 'w').write('b'); open('/data/f', 'w')")
+    u.ok(r["stdout"] == "hello\n" and f["out/forked"].read_text() == "b" and "Read-only" in (r["message"] or r.out), "a branch in strict has the folders of its session, and the same rights there", r)
+    os.rename(f["data"], f["moved"])
+    os.rename(f["other"], f["data"])
+    r = u.cell(branch, "print(open('/data/f').read())")
+    u.ok(r.code == exits.NEVER_RAN and "another folder has come to its place" in (r["reason"] or ""), "a call in strict is refused when another folder has come to the name of one that would be served", r)
+    os.rename(f["data"], f["other"])
+    os.rename(f["moved"], f["data"])
+    r = u.cell(branch, "print(open('/data/f').read())")
+    u.ok(r["stdout"] == "hello\n", "the session of strict that could not be called is as it was", r)
+    u("session", "close", branch)
+    r = u("repl", "--ro", f"{f['data']}:/data", "--rw", f"{f['out']}:/out", text="x = open('/data/f').read()\nx\nn = open('/out/typed', 'w').write(x)\n")
+    u.ok("'hello'" in r.out and f["out/typed"].read_text() == "hello", "the prompt of strict takes --ro and --rw", r)
+    f["out/typed"].unlink()
+
+
+def counted(u, f):
+    """What idle sessions hold has a limit (sessions.memory_percent): a template that is there for one of them alone is part of it."""
+    def beside(name):
+        s = u.sessions()[name]
+        return s["idle_memory_mb"] - s["memory_mb"] - s["files_bytes"] / 2**20
+    plain, shared = u.new("--profile", "standard"), u.new("--profile", "standard", "--ro", f"{f['data']}:/data")
+    own, one = beside(plain), beside(shared)
+    u.ok(one > 0.5 and abs(own) < 0.3, "of an idle session with folders its own template counts, and of another one nothing but itself", own, one, u.sessions())
+    branch = u("session", "fork", shared).out.strip()
+    u.cell(shared, "1")  # each is looked at once a rest
+    both = beside(shared) + beside(branch)
+    u.ok(0.5 * one < both < 1.5 * one, "the template of a session and its branch counts once", one, both, u.sessions())
+    for s in (plain, shared, branch):
+        u("session", "close", s)
+
+
 def prompt(u, f):
     r = u("repl", "--profile", "standard", "--ro", f"{f['data']}:/data", "--rw", f"{f['out']}:/out", text="x = open('/data/f').read()\nx\nn = open('/out/typed', 'w').write(x)\n")
     u.ok("'hello'" in r.out and f["out/typed"].read_text() == "hello", "the prompt takes --ro and --rw", r)
@@ -104,8 +149,9 @@ def refused(u, f):
     for options, words, what in rows:
         r = u("session", "new", "--profile", "standard", *options)
         u.ok(r.code == exits.NEVER_RAN and words in r.err, f"a session cannot share {what}, and says why", r)
-    r = u("session", "new", "--profile", "strict", "--ro", f"{f['data']}:/workspace/data")
-    u.ok(r.code == exits.NEVER_RAN and "use --in and --out" in r.err, "a session of strict says that its files are served", r)
+    for options, words in ((["--profile", "locked"], "a program of Python under locked can open no file, so it would not see /data"), (["--profile", "strict", "--lang", "ruby"], "a program of Ruby under strict can open no file")):
+        r = u("session", "new", *options, "--ro", f"{f['data']}:/data")
+        u.ok(r.code == exits.NEVER_RAN and words in r.err, f"a session whose programs would see nothing of a folder says so at once: {' '.join(options)}", r)
     s = u.new("--profile", "standard")
     rows = [(["session", "run", s, "--ro", f"{f['data']}:/data", "-c", "1"], "--ro is for new"), (["repl", "--session", s, "--rw", f"{f['out']}:/out"], "keeps the folders that it sees")]
     for words, say in rows:
@@ -147,6 +193,8 @@ def hostile(u, f):
 for person in users():
     user, folders = User(tap, programs, person), Folders(person)
     ordinary(user, folders)
+    served(user, folders)
+    counted(user, folders)
     prompt(user, folders)
     restored(user, folders)
     refused(user, folders)

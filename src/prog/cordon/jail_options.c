@@ -209,22 +209,9 @@ int jail_options_venv(const char *venv, const struct policy *policy, struct aren
     return *ret_venv ? 0 : err_set(err, ERR_USAGE, "--venv needs the folder of an environment");
 }
 
-static bool is_served(const char *dest)
+int jail_options_files(const struct jail_options *o, const struct policy_profile *profile,
+                       struct err *err)
 {
-    return strncmp(dest, "/workspace", 10) == 0 || strncmp(dest, "/tmp", 4) == 0;
-}
-
-int jail_options_files(const struct jail_options *o, const struct jail_spec *spec,
-                       const struct policy_profile *profile, struct err *err)
-{
-    for (size_t i = 0; profile->files && i < spec->nbinds; i++) {
-        const struct jail_bind *b = &spec->binds[i];
-        if (!b->copied && !b->out && !b->lower && is_served(b->dest))
-            return err_set(err, ERR_USAGE,
-                           "--%s: a program under %.40s gets its files from outside its jail, and "
-                           "sees no mount in %.60s; use --in and --out",
-                           b->writable ? "rw" : "ro", profile->name, b->dest);
-    }
     if (!profile->packages && o->venv)
         return err_set(err, ERR_USAGE,
                        "--venv: a program under %.40s has no packages; use --profile standard",

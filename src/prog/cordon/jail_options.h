@@ -95,8 +95,8 @@ ERR_MUST_USE int jail_options_fill(const struct jail_options *o, const struct po
 ERR_MUST_USE int jail_options_venv(const char *venv, const struct policy *policy, struct arena *mem,
                                    const char **ret_venv, struct err *err);
 
-/* ERR_USAGE: --in, --out or --venv for a program that has no files and no packages; a mount on folders that are served. */
-ERR_MUST_USE int jail_options_files(const struct jail_options *o, const struct jail_spec *spec,
+/* ERR_USAGE: --in, --out or --venv for a program that has no files and no packages. */
+ERR_MUST_USE int jail_options_files(const struct jail_options *o,
                                     const struct policy_profile *profile, struct err *err);
 
 /* The folder of --out, made if it is not there. *ret_fd is -1 when there is none. */

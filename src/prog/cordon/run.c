@@ -303,7 +303,7 @@ static int run_here(const struct run_options *o, struct flow_request *req, struc
     req->spec.keep_files = true;
     req->look = o->events && o->images ? images_events : NULL;
     int r = node_is(o->lang) ? run_by_node(o, req, &node, mem, err)
-                             : jail_options_files(&o->jail, &req->spec, req->profile, err);
+                             : jail_options_files(&o->jail, req->profile, err);
     if (r == 0)
         r = workspace_run_begin(&workspace, &o->jail, req, mem, err);
     if (r == 0)

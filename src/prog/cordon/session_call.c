@@ -540,7 +540,9 @@ static int plan_session(const struct session_context *h, const struct session_ne
     if (r == 0)
         r = policy_choose_profile(p, n->profile, &profile, err);
     if (r == 0)
-        r = jail_options_files(&h->jail, &h->spec, profile, err);
+        r = jail_options_files(&h->jail, profile, err);
+    if (r == 0)
+        r = flow_shown_check(&h->spec, profile, language, err);
     if (r == 0 && n->packages && language != language_default())
         r = err_set(err, ERR_USAGE, "--packages are Python's");
     if (r < 0 || !profile)

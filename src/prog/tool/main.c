@@ -244,11 +244,30 @@ static int limit_itself(void)
                : 0;
 }
 
+/* WORDS: ro or rw, then the name, of each descriptor from TOOLS_SHARES on. What is served is opened first, by its rights of now: a file that is
+ * shared by itself has no folder to be found in later. */
+static int confine_server(char **words, size_t count, struct err *err)
+{
+    struct tools_share shares[LIMIT_BINDS];
+    struct jail_folder folders[1 + LIMIT_BINDS] = {{TOOLS_FILES, true}};
+    size_t nfolders = 1;
+    for (size_t i = 0; i < count; i++) {
+        struct stat st;
+        const int fd = TOOLS_SHARES + (int)i;
+        shares[i] = (struct tools_share){fd, strcmp(words[2 * i], "rw") == 0, words[2 * i + 1]};
+        if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+            folders[nfolders++] = (struct jail_folder){fd, shares[i].writable};
+    }
+    if (tools_served_open(TOOLS_FILES, shares, count) < 0)
+        return err_sys(err, "open what is to be served");
+    return jail_confine_folders(folders, nfolders, "files", err);
+}
+
 /* What it was started for; confined by now. */
 static int act(const char *what, int files)
 {
     if (strcmp(what, "serve") == 0)
-        return files < 0 ? -1 : tools_serve_files(files);
+        return files < 0 ? -1 : tools_serve_files();
     if (strcmp(what, "index") == 0)
         return files < 0 ? -1 : make_index();
     return serve(files);
@@ -258,21 +277,22 @@ int main(int argc, char **argv)
 {
     struct err err = ERR_INIT;
     struct stat st;
-    if (argc != 3 || strcmp(argv[1], "--from-cordon") != 0 || fstat(TOOLS_SOCKET, &st) < 0 ||
-        !S_ISSOCK(st.st_mode)) {
+    if (argc < 3 || argc > 3 + 2 * LIMIT_BINDS || strcmp(argv[1], "--from-cordon") != 0 ||
+        fstat(TOOLS_SOCKET, &st) < 0 || !S_ISSOCK(st.st_mode)) {
         fputs("cordon-tool: started by cordon only; see cordon-run(1), --tool\n", stderr);
         return USAGE;
     }
     const bool has = fstat(TOOLS_FILES, &st) == 0 && S_ISDIR(st.st_mode);
     const bool serves = strcmp(argv[2], "serve") == 0;
-    const bool writes = serves || strcmp(argv[2], "write") == 0;
+    const bool writes = strcmp(argv[2], "write") == 0;
     json_decref(
         json_object()); /* jansson reads its random number: later there is no file to read it from */
     umask(022);
     int r = limit_itself() < 0 ? err_sys(&err, "limits") : 0;
     if (r == 0)
-        r = jail_confine(has && writes ? TOOLS_FILES : -1, has && !writes ? TOOLS_FILES : -1,
-                         serves ? "files" : "tool", &err);
+        r = has && serves ? confine_server(argv + 3, ((size_t)argc - 3) / 2, &err)
+                          : jail_confine(has && writes ? TOOLS_FILES : -1,
+                                         has && !writes ? TOOLS_FILES : -1, "tool", &err);
     if (r < 0) {
         fprintf(stderr, "cordon-tool: %s\n", err.msg);
         return FAILED;
