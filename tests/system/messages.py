@@ -128,20 +128,7 @@ def readers(who):
 
 
 def on_terminal(who, args, **env):
-    """What a command writes to a terminal that is its stdout and stderr."""
-    ours, theirs = pty.openpty()
-    p = subprocess.Popen(programs.command(args, who), stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=clean_env({"TERM": "xterm", **env}, who))
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            data = os.read(ours, 4096)
-        except OSError:  # nobody has it open any more
-            break
-        seen += data
-    os.close(ours)
-    p.wait(60)
-    return seen
+    return tapsys.on_terminal(programs, args, who, env)
 
 
 def typed(who, text, **env):

@@ -72,6 +72,23 @@ def tail(who):
     p.close()
 
 
+def headings(who):
+    p = Place(who, "")
+    empty = tapsys.on_terminal(programs, ["audit", "tail"], who, p.env).decode()
+    tap.ok("TIME" not in empty and "there is no log" in empty, f"{who}: where there is no log audit tail says so, without headings", empty)
+    p.run("again.py")
+    seen = tapsys.on_terminal(programs, ["audit", "tail"], who, p.env).decode().replace("\r", "").splitlines()
+    tap.ok(seen[0].split() == ["TIME", "RECORD", "WHO", "WHAT", "FILE", "VERDICT", "RUN", "WHY"] and len(seen) > 1, f"{who}: at a terminal audit tail has headings", seen)
+    end = next((x for x in seen if " again.py " in x and " ok " in x), "")
+    at = {w: seen[0].index(w) for w in ("WHO", "WHAT", "FILE", "VERDICT", "RUN")}
+    tap.ok([end[at[w]:].split(" ")[0] for w in ("WHAT", "FILE", "VERDICT")] == ["run", "again.py", "ok"] and end[at["WHO"]:].startswith("uid:") and end[at["RUN"]:].startswith("run-"),
+           f"{who}: each heading of audit tail stands over its column", seen[0], end)
+    plain, lines = p("audit", "tail").out, tapsys.on_terminal(programs, ["audit", "tail", "--json"], who, p.env).decode().splitlines()
+    tap.ok("TIME" not in plain and "again.py" in plain, f"{who}: in a pipe audit tail has no headings", plain)
+    tap.ok(lines and all(x.startswith("{") for x in lines), f"{who}: audit tail --json has no headings at a terminal either", lines)
+    p.close()
+
+
 def columns(who):
     """What a breaker did is told apart, and the name of a session moves no column."""
     p = Place(who, "breakers: {failures: 1, cooldown: 100ms}\n")
@@ -152,6 +169,7 @@ def code_kept(who):
 for user in tapsys.users():
     code_kept(user)
     tail(user)
+    headings(user)
     columns(user)
     approve(user)
 repeated("root" if os.geteuid() == 0 else "user")

@@ -28,6 +28,7 @@ struct options {
     const char *since, *until, *expect;
     uint64_t lines, skip; /* skip: so many of those asked for come before what is shown */
     bool follow, json, help;
+    bool headings; /* for a person at a terminal */
 };
 
 static int complain(const char *text)
@@ -170,6 +171,8 @@ static int list(struct options *o, enum look look, bool last, uint64_t *shown)
         r = audit_walk_new(NULL, &w, &err);
     if (r < 0)
         return no_log(&err);
+    if (o->headings)
+        audit_print_head();
     if (back)
         o->skip = found > o->lines ? found - o->lines : 0;
     if (last && !o->since && (from || !back))
@@ -200,11 +203,11 @@ static void print_verdict(const struct audit_verdict *v)
         else if (v->bad_file[0])
             printf(" (%s)", v->bad_file);
         printf(": %s\n", v->why);
-        printf("%llu records before it are as they were written\n", (unsigned long long)v->records);
+        printf("%llu records before it are unchanged\n", (unsigned long long)v->records);
         return;
     }
-    printf("%llu records in %llu files are as they were written", (unsigned long long)v->records,
-           (unsigned long long)v->files);
+    printf("OK: %llu records in %llu %s, none changed", (unsigned long long)v->records,
+           (unsigned long long)v->files, v->files == 1 ? "file" : "files");
     if (v->records)
         printf(": %llu to %llu", (unsigned long long)v->first_seq, (unsigned long long)v->last_seq);
     printf("\nhead %llu:%s\n", (unsigned long long)v->last_seq, v->head);
@@ -356,8 +359,7 @@ static int dispatch(struct options *o, const struct option_list *words)
         return complain("--follow is for tail");
     if (o->expect && strcmp(action, "verify") != 0)
         return complain("--expect is for verify");
-    if (strcmp(action, "tail") == 0 && !o->json && isatty(STDOUT_FILENO))
-        audit_print_head();
+    o->headings = strcmp(action, "tail") == 0 && !o->json && isatty(STDOUT_FILENO);
     if (strcmp(action, "tail") == 0)
         return list(o, o->json ? RAW : LINES, true, &shown);
     if (one_more)
