@@ -143,7 +143,7 @@ static void judge(struct audit *a, struct client *c, const struct tally *t,
         wall_ms >= k->long_floor_ms && wall_ms * t->ran > k->long_factor * t->sum_ms) {
         char text[sizeof a->alert_texts[0]];
         audit_say_long(text, sizeof text, id, wall_ms, t->sum_ms / t->ran);
-        alert(a, false, "%s", text);
+        alert(a, true, "%s", text);
     }
     if (s->code_hash && k->duplicates && t->same + 1 == k->duplicates)
         alert(a, true, "Duplicate code executions detected");

@@ -117,6 +117,18 @@ def repeated(who):
     p.close()
 
 
+def waited(who):
+    """Whoever waits for a long run knows it: it is on record, and no line at the terminal."""
+    p = Place(who, "audit: {slow_factor: 2, slow_records: 2, slow_floor: 1ms}\n")
+    for _ in range(3):
+        p.run("again.py")
+    (p.dir / "again.py").write_text("import time\ntime.sleep(10)\n")
+    r = p.run("again.py")
+    alerts = p("audit", "tail", "--kind", "alert").out
+    tap.ok(r.code == 0 and r.err == "" and "Unusually long execution" in alerts, f"{who}: an unusually long run is an alert on record, and not told to whoever waited for it", r.story(), alerts)
+    p.close()
+
+
 def approve(who):
     p = Place(who, "approval: {mode: HITL}\n")
     watch = p.begin("approve", "list", "--watch")
@@ -173,4 +185,5 @@ for user in tapsys.users():
     columns(user)
     approve(user)
 repeated("root" if os.geteuid() == 0 else "user")
+waited("root" if os.geteuid() == 0 else "user")
 tap.done()
