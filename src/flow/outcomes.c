@@ -11,6 +11,8 @@ static const struct {
 } harmless[] = {
     {"py.event.subprocess", "subprocess.Popen uname, (uname, -p)",
      "platform, for numpy and pandas: the name of the processor"},
+    {"py.event.subprocess", "subprocess.Popen fc-list, (fc-list, --help)",
+     "matplotlib: the fonts of the machine, which it also looks for by itself"},
 };
 
 static bool is_harmless(const struct flow_violation *v)

@@ -210,7 +210,7 @@ def true_words(who):
         r = run("standard", text, "--json", *limit)
         tap.ok(r["status"] == "ok" and r["stdout"] == "caught\n" and r.rules() == [rule], f"{who}: standard: a program that hides a full disk is reported: {rule}", r.story())
     for what, text in (("asyncio", "import asyncio\nasync def f(): print(1)\nasyncio.run(f())\n"), ("pandas", "import pandas\nprint(1)\n"),
-                       ("matplotlib", "import matplotlib\nprint(1)\n")):
+                       ("matplotlib", "import matplotlib.pyplot\nprint(1)\n")):
         r = run("standard", text)
         if "ModuleNotFoundError" in r.err:
             tap.skip(f"{who}: {what} starts without an alarm", f"{what} is not installed")

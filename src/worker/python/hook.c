@@ -198,16 +198,16 @@ static int by_rule(const char *event, PyObject *args, const struct verdict *v)
         return 0;
     if (!v->deny && hook_socket_is_local(event, args))
         return 0; /* asyncio's pair; a socket that is none of a pair the kernel refuses and reports */
-    const bool uname = hook_asks_processor(event, args);
+    const bool asks = hook_asks_machine(event, args);
     if ((!v->deny || v->by_module) && (guard_asker() == GUARD_LOADING || importer_runs())) {
-        if (!uname)
+        if (!asks)
             return 0;
-        /* pandas asks what machine this is; the program did not. Without a fork that would be refused */
+        /* a library asks about the machine; the program did not. Without a fork that would be refused */
         PyErr_SetString(PyExc_PermissionError, "there are no processes here");
         return -1;
     }
     hook_detail(event, args, detail, sizeof detail);
-    if (uname)
+    if (asks)
         return refuse(event, v->deny ? v->deny->id : v->report->id, detail, "");
     if (v->deny)
         return refuse(event, v->deny->id, detail, v->deny->hint);

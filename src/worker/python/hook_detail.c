@@ -277,14 +277,19 @@ static bool is_text(PyObject *o, const char *text)
     return o && PyUnicode_CheckExact(o) && PyUnicode_CompareWithASCIIString(o, text) == 0;
 }
 
-bool hook_asks_processor(const char *event, PyObject *args)
+bool hook_asks_machine(const char *event, PyObject *args)
 {
-    if (strcmp(event, "subprocess.Popen") != 0 || PyTuple_GET_SIZE(args) < 2 ||
-        !is_text(PyTuple_GET_ITEM(args, 0), "uname"))
+    static const char *const rows[][2] = {{"uname", "-p"}, {"fc-list", "--help"}};
+    if (strcmp(event, "subprocess.Popen") != 0 || PyTuple_GET_SIZE(args) < 2)
         return false;
-    PyObject *words = PyTuple_GET_ITEM(args, 1);
-    return PyList_CheckExact(words) && PyList_GET_SIZE(words) == 2 &&
-           is_text(PyList_GET_ITEM(words, 0), "uname") && is_text(PyList_GET_ITEM(words, 1), "-p");
+    PyObject *program = PyTuple_GET_ITEM(args, 0), *words = PyTuple_GET_ITEM(args, 1);
+    if (!PyList_CheckExact(words) || PyList_GET_SIZE(words) != 2)
+        return false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (is_text(program, rows[i][0]) && is_text(PyList_GET_ITEM(words, 0), rows[i][0]) &&
+            is_text(PyList_GET_ITEM(words, 1), rows[i][1]))
+            return true;
+    return false;
 }
 
 bool hook_socket_is_local(const char *event, PyObject *args)

@@ -21,8 +21,8 @@ void hook_detail(const char *event, PyObject *args, char *out, size_t size);
 
 /* An `open` event: is it one that will fail, or goes where no program has business? OUT tells what. */
 bool hook_open_is_wrong(PyObject *args, char *out, size_t size);
-/* platform's `uname -p`, which every import of pandas asks for. */
-bool hook_asks_processor(const char *event, PyObject *args);
+/* What libraries ask of the machine as they are imported: platform's `uname -p` for pandas, matplotlib's `fc-list --help`. */
+bool hook_asks_machine(const char *event, PyObject *args);
 /* A socket object of the family AF_UNIX. */
 bool hook_socket_is_local(const char *event, PyObject *args);
 /* Does it read a library's own file? */
