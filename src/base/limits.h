@@ -138,8 +138,11 @@
 #define LIMIT_IMAGES       4           /* of one block */
 
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
-#define LIMIT_SERVE_CLIENTS      32 /* of one socket */
-#define LIMIT_SERVE_CLIENTS_USER 12 /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_CLIENTS      32  /* of one socket */
+#define LIMIT_SERVE_CLIENTS_USER 12  /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_RUNNERS      256 /* under way for all clients: processes, most wait for a slot */
+#define LIMIT_SERVE_RUNNERS_USER 96  /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_RUNNERS_ENDS 16  /* beyond it: for what ends, answers or measures others */
 #define LIMIT_SERVE_LINE         (4 * MIB) /* one message of a client */
 #define LIMIT_SERVE_DEPTH        32        /* brackets within each other in it */
 #define LIMIT_SERVE_ID           256       /* bytes of a request's id or progress token, as JSON */

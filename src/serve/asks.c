@@ -116,8 +116,7 @@ static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t no
 static void start(struct serve_client *c, struct serve_ask *a, const char *session, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
-    if (c->all->draining && a->q.verb != SERVE_METRICS && a->q.verb != SERVE_SESSION_CLOSE &&
-        a->q.verb != SERVE_SESSION_INTERRUPT) {
+    if (c->all->draining && !serve_jobs_ends(a->q.verb)) {
         serve_asks_refuse(a, "the server is ending and begins nothing new; try again in a moment");
         return;
     }

@@ -231,9 +231,23 @@ void serve_client_read(struct serve_client *c, uint64_t now_ns)
     }
 }
 
+void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        struct serve_request q = {.number = 1, .verb = SERVE_SESSION_CLOSE};
+        struct err err = ERR_INIT;
+        memcpy(q.handle, s->handle, sizeof q.handle);
+        if (s->used && !serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err) &&
+            err.code == ERR_LIMIT)
+            return; /* the end of another runner makes room */
+        s->used =
+            false; /* one that cannot be closed ends by itself when it was idle for long enough */
+    }
+}
+
 void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns)
 {
-    struct err err = ERR_INIT;
     if (c->gone)
         return;
     c->gone = true;
@@ -247,19 +261,16 @@ void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns)
         if (c->jobs[i].used)
             serve_runner_stop(&c->jobs[i].runner, now_ns);
     }
-    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
-        struct serve_session *s = &c->sessions[i];
-        struct serve_request q = {.number = 1, .verb = SERVE_SESSION_CLOSE};
-        memcpy(q.handle, s->handle, sizeof q.handle);
-        if (s->used) /* one that cannot be closed now ends by itself when it was idle for long enough */
-            (void)serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err);
-    }
+    serve_client_close_sessions(c, now_ns);
 }
 
 bool serve_client_idle(const struct serve_client *c)
 {
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used && !c->jobs[i].ended_ns)
+            return false;
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
+        if (c->gone && c->sessions[i].used)
             return false;
     return !c->gone || c->sock < 0;
 }
@@ -291,6 +302,6 @@ void serve_client_done(struct serve_client *c)
         serve_asks_free(&c->asks[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used)
-            serve_jobs_forget(&c->jobs[i]);
+            serve_jobs_forget(c, &c->jobs[i]);
     end_front(c);
 }

@@ -26,12 +26,16 @@ enum { SIGNALS, LISTENER, READER, OTHERS };
 #define WATCHED (OTHERS + CLIENTS * (1 + 4 * LIMIT_SERVE_JOBS))
 
 /* What it starts builds jails, so it keeps what that needs; gone are the gain of rights by a program, being looked into,
- * and core files. */
+ * and core files. A runner is four descriptors: all that there may be are more than the usual soft limit. */
 static int narrow(struct err *err)
 {
     const struct rlimit none = {0, 0};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-        setrlimit(RLIMIT_CORE, &none) < 0)
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys(err, "getrlimit");
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys(err, "no new privileges, no core");
     return 0;
 }
@@ -123,6 +127,8 @@ static bool look(struct serve_client *c, uint64_t now_ns)
     serve_asks_tick(c, now_ns);
     serve_client_write(c);
     serve_jobs_release(c, now_ns);
+    if (c->gone)
+        serve_client_close_sessions(c, now_ns);
     return !(c->gone && serve_client_idle(c));
 }
 

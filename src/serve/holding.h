@@ -77,6 +77,7 @@ struct serve_client {
     unsigned quick; /* fronts that ended soon after their start, one after the other */
     bool gone;      /* nothing more is read or sent; what it had is being ended */
     bool told;      /* the front knows the limits that are in force */
+    size_t runners; /* processes of its jobs */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
     struct serve_session sessions[LIMIT_SERVE_SESSIONS];
@@ -98,6 +99,8 @@ bool serve_client_idle(const struct serve_client *c);
 /* Whether everything that it asked for is answered and has ended; and what brings that about. */
 bool serve_client_drained(const struct serve_client *c);
 void serve_client_cancel(struct serve_client *c, uint64_t now_ns);
+/* Of one that is gone: closes its sessions, as far as there is room for that. */
+void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns);
 void serve_client_done(struct serve_client *c);
 
 /* asks.c: the table */
@@ -135,7 +138,9 @@ void serve_words(struct serve_words *w, const struct serve_config *f, const stru
 /* What holds for it: the operator's, where the client does not tighten. */
 struct serve_limits serve_words_limits(const struct serve_config *f, const struct serve_request *q);
 
-/* jobs.c */
+/* jobs.c: whether it ends, answers or measures something, and begins nothing. */
+bool serve_jobs_ends(enum serve_verb verb);
+/* NULL, with ERR_LIMIT where there is no room now. */
 struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,
                                    const char *session, const struct buf *body, uint64_t now_ns,
                                    struct err *err);
@@ -147,7 +152,7 @@ void serve_jobs_release(struct serve_client *c, uint64_t now_ns);
 /* Whether what a job prints is taken as it comes: most are over before that, and are taken once. */
 bool serve_jobs_heard(const struct serve_client *c, const struct serve_job *j, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns);
-void serve_jobs_forget(struct serve_job *job);
+void serve_jobs_forget(struct serve_client *c, struct serve_job *job);
 
 /* ready.c */
 /* False: none waits. */

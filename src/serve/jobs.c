@@ -19,8 +19,37 @@ static struct serve_job *free_job(struct serve_client *c)
             oldest = j;
     }
     if (oldest)
-        serve_jobs_forget(oldest);
+        serve_jobs_forget(c, oldest);
     return oldest;
+}
+
+bool serve_jobs_ends(enum serve_verb verb)
+{
+    return verb == SERVE_METRICS || verb == SERVE_SESSION_CLOSE ||
+           verb == SERVE_SESSION_INTERRUPT || verb == SERVE_APPROVAL_ANSWER;
+}
+
+/* The gate bounds what runs; those who wait for it are processes, too. What makes room again has some of its own. */
+static bool has_room(const struct serve_client *c, enum serve_verb verb, struct err *err)
+{
+    const bool ends = serve_jobs_ends(verb);
+    size_t all = 0, own = 0;
+    for (size_t i = 0; i < c->all->places; i++) {
+        const struct serve_client *other = c->all->clients[i];
+        all += other ? other->runners : 0;
+        own += other && other->user == c->user ? other->runners : 0;
+    }
+    if (all >= LIMIT_SERVE_RUNNERS + (ends ? LIMIT_SERVE_RUNNERS_ENDS : 0))
+        err_set(err, ERR_LIMIT,
+                "%d runs are under way at this server, the most that it has for all clients; try "
+                "again when one has ended",
+                LIMIT_SERVE_RUNNERS);
+    else if (c->config->all_users && !ends && own >= LIMIT_SERVE_RUNNERS_USER)
+        err_set(err, ERR_LIMIT,
+                "%d runs of this user are under way, the most that this server has for one; try "
+                "again when one has ended",
+                LIMIT_SERVE_RUNNERS_USER);
+    return err->code == 0;
 }
 
 /* A runner that waits, or a new one. */
@@ -44,7 +73,9 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
                                    struct err *err)
 {
     struct serve_words w = {.count = 0};
-    struct serve_job *j = free_job(c);
+    struct serve_job *j = has_room(c, q->verb, err) ? free_job(c) : NULL;
+    if (err->code)
+        return NULL;
     if (!j) {
         err_set(err, ERR_LIMIT,
                 "%d runs of this client are running; wait for one of them (wait_job)",
@@ -75,6 +106,7 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
         begin(c, j, w.argv, body, err) < 0)
         return NULL;
     j->used = true;
+    c->runners++;
     c->all->expects_run = q->verb == SERVE_RUN;
     return j;
 }
@@ -88,8 +120,9 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
     return NULL;
 }
 
-void serve_jobs_forget(struct serve_job *job)
+void serve_jobs_forget(struct serve_client *c, struct serve_job *job)
 {
+    c->runners -= !serve_runner_over(&job->runner);
     serve_runner_done(&job->runner);
     job->used = false;
 }
@@ -114,19 +147,26 @@ static uint64_t leaves_by(const struct serve_job *j)
     return j->ended_ns + LIMIT_SERVE_STOP_MS * CLOCK_NS_PER_MS;
 }
 
+static void take(struct serve_client *c, struct serve_job *j)
+{
+    const bool was = serve_runner_over(&j->runner);
+    serve_runner_take(&j->runner);
+    c->runners -= !was && serve_runner_over(&j->runner);
+}
+
 static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
 {
     if (j->ended_ns) {
-        serve_runner_take(&j->runner); /* it said that it is done, and its end comes after that */
+        take(c, j); /* it said that it is done, and its end comes after that */
         if (!serve_runner_over(&j->runner) && now_ns >= leaves_by(j))
             serve_runner_kill(&j->runner);
         if (!serve_runner_over(&j->runner))
             return;
         if (!j->kept || now_ns > j->ended_ns + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS)
-            serve_jobs_forget(j);
+            serve_jobs_forget(c, j);
         return;
     }
-    serve_runner_take(&j->runner);
+    take(c, j);
     if (serve_runner_ended(&j->runner)) {
         j->ended_ns = now_ns;
         c->all->rest_ns = now_ns + LIMIT_SERVE_REST_US * 1000;
