@@ -1,112 +1,110 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a client library costs: `print(1)` by the libraries for Python, Node and Ruby, over the socket of a server, beside bare Python.
+"""What a call of a client library costs: `print(1)` by the libraries for Python, Node and Ruby, over the socket of a server, beside the warm run without
+a server and beside bare Python; and how many runs a second 1 and 10 programs get that use one.
 
-Usage: libraries.py BUILD SOURCE [--rounds N]. In each round every library has five calls in a row, in a process of its own language that was
-started before, so that all share the machine's good and bad minutes. The ratios are of p50."""
+Usage: libraries.py BUILD SOURCE [--rounds N] [--seconds N]. In each round every library has five calls in a row, in a process of its own language that was
+started before, so that all share the machine's good and bad minutes. The ratios are of p50. A socket has 32 places; 200 clients are those of HTTP, in
+bench/serve.py. BENCH_STRICT=1: a missed goal is a failure."""
 import argparse
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+
+import served
 
 options = argparse.ArgumentParser()
 options.add_argument("build")
 options.add_argument("source")
 options.add_argument("--rounds", type=int, default=40)
+options.add_argument("--seconds", type=float, default=5)
 o = options.parse_args()
 BUILD, SOURCE = pathlib.Path(o.build).resolve(), pathlib.Path(o.source).resolve()
-CORDON = str(BUILD / "cordon")
-TOP = pathlib.Path(tempfile.mkdtemp(prefix="cordon-bench-", dir="/tmp"))
-SOCKET = TOP / "socket/s"
-ENV = {"PATH": f"{BUILD}:/usr/bin:/bin", "HOME": str(TOP), "LANG": "C.UTF-8", "CORDON_STATE": str(TOP / "state"), "XDG_CONFIG_HOME": str(TOP / "config"),
-       "XDG_RUNTIME_DIR": str(TOP / "state"), "CORDON_SOCKET": str(SOCKET), "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"}
-IN_A_ROW = 5
 PYTHON = f"""import sys, time, cordon
 for _ in sys.stdin:
     times = []
-    for _ in range({IN_A_ROW}):
+    for _ in range({served.IN_A_ROW}):
         began = time.perf_counter()
         assert cordon.run("print(1)").stdout == "1\\n"
         times.append((time.perf_counter() - began) * 1e3)
-        time.sleep(0.006)
+        time.sleep({served.PAUSE})
     print(*times, flush=True)"""
 NODE = f"""import {{ createInterface }} from "node:readline";
 import {{ setTimeout }} from "node:timers/promises";
 const {{ run }} = await import("{BUILD}/bindings/node/index.js");
 for await (const _ of createInterface({{ input: process.stdin }})) {{
   const times = [];
-  for (let i = 0; i < {IN_A_ROW}; i++) {{
+  for (let i = 0; i < {served.IN_A_ROW}; i++) {{
     const began = performance.now();
     if ((await run("print(1)")).stdout !== "1\\n") process.exit(1);
     times.push(performance.now() - began);
-    await setTimeout(6);
+    await setTimeout({served.PAUSE * 1e3});
   }}
   console.log(times.join(" "));
 }}"""
 RUBY = f"""require "cordon"
 clock = -> {{ Process.clock_gettime(Process::CLOCK_MONOTONIC, :float_millisecond) }}
 while gets
-  puts(Array.new({IN_A_ROW}) do
+  puts(Array.new({served.IN_A_ROW}) do
     began = clock.()
     exit 1 if Cordon.run("print(1)").stdout != "1\\n"
     took = clock.() - began
-    sleep 0.006
+    sleep {served.PAUSE}
     took
   end.join(" "))
   $stdout.flush
 end"""
-LIBRARIES = {"Python": ["/usr/bin/python3", "-c", PYTHON], "Node": [shutil.which("node") or "/usr/bin/node", "--input-type=module", "-e", NODE],
+# Calls without a pause, for so many seconds from the line on; prints how many.
+COUNT = {"Python": """import sys, time, cordon
+cordon.run("1")
+print("ready", flush=True)
+over, n = time.monotonic() + float(sys.stdin.readline()), 0
+while time.monotonic() < over:
+    n += cordon.run("print(1)").stdout == "1\\n"
+print(n)""", "Node": f"""import {{ createInterface }} from "node:readline";
+const {{ run }} = await import("{BUILD}/bindings/node/index.js");
+await run("1");
+console.log("ready");
+const seconds = await new Promise((done) => createInterface({{ input: process.stdin }}).once("line", (l) => done(Number(l))));
+const over = performance.now() + seconds * 1e3;
+let n = 0;
+while (performance.now() < over) n += (await run("print(1)")).stdout === "1\\n";
+console.log(n);
+process.exit(0);"""}
+NODE_PATH = shutil.which("node") or "/usr/bin/node"
+LIBRARIES = {"Python": ["/usr/bin/python3", "-c", PYTHON], "Node": [NODE_PATH, "--input-type=module", "-e", NODE],
              "Ruby": ["/usr/bin/ruby", f"-I{SOURCE}/bindings/ruby", "-e", RUBY]}
+GOAL = 1.5  # of the warm run: the socket's own
 
 
-def turn(process):
-    process.stdin.write("\n")
-    process.stdin.flush()
-    times = [float(x) for x in process.stdout.readline().split()]
-    if len(times) != IN_A_ROW:
-        sys.exit("bench: a library gave no answer")
-    return times
+def rate(home, env, name, count):
+    """Runs a second of COUNT programs that each use the library NAME."""
+    words = [*LIBRARIES[name][:-1], COUNT[name]]
+    programs = [home.start(words, env=env, text=True) for _ in range(count)]
+    for p in programs:
+        if p.stdout.readline() != "ready\n":
+            sys.exit(f"bench: the library for {name} gave no answer")
+    for p in programs:
+        p.stdin.write(f"{o.seconds}\n")
+        p.stdin.flush()
+    return sum(int(p.stdout.readline()) for p in programs) / o.seconds
 
 
-def bare():
-    began = time.perf_counter()
-    subprocess.run(["/usr/bin/python3", "-I", "-S", "-c", "print(1)"], stdout=subprocess.DEVNULL, check=True)
-    return [(time.perf_counter() - began) * 1e3]
-
-
-def part(times, p):
-    return sorted(times)[min(len(times) - 1, int(len(times) * p))]
-
-
-for folder in ("state", "config", "config/cordon", "socket"):
-    (TOP / folder).mkdir(mode=0o700)
-(TOP / "config/cordon/policy.yaml").write_text('version: 1\nrates: {executions: 1000, window: 1ms}\naudit: {sync: "off", duplicates: 0}\n')
-processes = []
-try:
-    subprocess.run([CORDON, "pool", "start", "--size", "8"], env=ENV, check=True, stdout=subprocess.DEVNULL)
-    processes.append(subprocess.Popen([CORDON, "serve", "--socket", str(SOCKET)], env=ENV, stdin=subprocess.DEVNULL))
+with served.Home(BUILD) as home:
+    env = {**home.env, "CORDON_SOCKET": str(home.socket), "PYTHONPATH": str(BUILD / "bindings/python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    home.serve("--socket", str(home.socket), stdin=subprocess.DEVNULL, stdout=None)
     end = time.monotonic() + 30
-    while not SOCKET.exists() and time.monotonic() < end:
+    while not home.socket.exists() and time.monotonic() < end:
         time.sleep(0.01)
-    ways = {name: subprocess.Popen(words, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for name, words in LIBRARIES.items() if os.access(words[0], os.X_OK)}
-    processes += ways.values()
-    times = {name: [] for name in ("bare", *ways)}
-    for i in range(o.rounds + 1):
-        took = {"bare": bare(), **{name: turn(p) for name, p in ways.items()}}
-        for name in times if i else ():  # the first round fills caches and is not counted
-            times[name] += took[name]
-    base = part(times["bare"], 0.5)
-    print(f"print(1) by a client library: {o.rounds} rounds\n{'':<32} {'p50 ms':>8} {'p99 ms':>8} {'/bare':>7}")
-    for name, all_of in times.items():
-        label = "bare python3 -I -S -c" if name == "bare" else f"the library for {name}"
-        print(f"{label:<32} {part(all_of, 0.5):8.2f} {part(all_of, 0.99):8.2f} {part(all_of, 0.5) / base:7.3f}")
-finally:
-    for p in reversed(processes):
-        p.terminate()
-        p.wait()
-    subprocess.run([CORDON, "pool", "stop", "--force"], env=ENV, stdout=subprocess.DEVNULL)
-    shutil.rmtree(TOP, ignore_errors=True)
+    rows = home.rows_of_bench("warm", "flow")
+    rows |= {name: home.start(words, env=env, text=True) for name, words in LIBRARIES.items() if os.access(words[0], os.X_OK)}
+    labels = {"bare": "bare python3 -I -S -c", "warm": "warm run, no server", "flow": "the same with gate, output, audit", **{n: f"the library for {n}" for n in LIBRARIES}}
+    ways = {"bare": served.bare, **{name: lambda p=p: served.turn(p) for name, p in rows.items()}}
+    missed = served.table(f"print(1) by a client library: {o.rounds} rounds", served.measure(o.rounds, ways), labels, {name: GOAL for name in LIBRARIES if name in rows})
+    for name in (n for n in COUNT if n in rows):
+        for count in (1, 10):
+            print(f"{f'{count} programs of {name}':<36} {rate(home, env, name, count):>8.0f} runs a second", flush=True)
+sys.exit(served.strict(missed))
