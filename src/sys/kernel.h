@@ -73,6 +73,11 @@ static inline int sys_landlock_restrict(int ruleset)
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 /* The arguments of clone3 as of 5.7 (glibc has the call but no header for it). */
 struct sys_clone_args {
     uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;

@@ -5,7 +5,7 @@
  *   - opening /proc/self/fd/N anew gives a description of our own, but needs permission on the pipe or terminal
  *     (not given after `su`, nor once root was given up), needs /proc, and does not work for sockets;
  *   - pwritev2 with RWF_NOWAIT is refused by terminals, and by pipes before Linux 6.4 (Debian 12 has 6.1);
- *   - send with MSG_DONTWAIT is for sockets alone;
+ *   - send with MSG_DONTWAIT is for sockets alone, and is used there: a runner's output is one;
  *   - a thread or process that may block would have to be started for each run, whether it is needed or not.
  * So: poll first. A pipe that polls writable has room for PIPE_BUF bytes, and a write of at most that many does not
  * sleep. It can sleep after all if another process filled the pipe in between, or on a terminal that polls writable
@@ -25,6 +25,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -73,17 +74,17 @@ static ssize_t write_piece(int fd, const char *at, size_t len)
     return n;
 }
 
-/* A regular file has nobody at its other end. */
-static bool is_file(int fd)
+/* S_IFREG and so on; a regular file has nobody at its other end. */
+static mode_t kind_of(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    return fstat(fd, &st) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
 ssize_t sys_read_now(int fd, void *data, size_t len)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    if (is_file(fd))
+    if (kind_of(fd) == S_IFREG)
         return read(fd, data, len);
     if (poll(&p, 1, 0) <= 0) {
         errno = EAGAIN;
@@ -103,8 +104,11 @@ ssize_t sys_write_now(int fd, const void *data, size_t len)
     const char *at = data;
     size_t done = 0;
     ssize_t n = 0;
-    if (is_file(fd))
+    const mode_t kind = kind_of(fd);
+    if (kind == S_IFREG)
         return write(fd, data, len);
+    if (kind == S_IFSOCK)
+        return send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     prepare();
     set_timer(true);
     while (done < len && (n = write_piece(fd, at + done, len - done)) > 0)

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "sys/fd.h"
 #include "sys/here.h"
+#include "sys/pages.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -91,6 +92,7 @@ bool ready_wait(int *argc, char ***argv)
     size_t len = take(&input);
     if (len && input < 0) {
         prepare(len);
+        sys_pages_fetch();
         len = take(&input);
     }
     to_cordond = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);

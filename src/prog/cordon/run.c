@@ -13,6 +13,7 @@
 #include "languages.h"
 #include "method.h"
 #include "node.h"
+#include "programs.h"
 #include "ready.h"
 #include "result.h"
 #include "source.h"
@@ -254,6 +255,10 @@ bool run_ahead(int argc, char **argv, struct flow_context *context, struct outpu
                       result_rules(&req, ret_rules, &err) == 0;
     if (good)
         flow_ahead(&req);
+    char path[4096]; /* found once, it is known */
+    const char *const programs[] = {"cordon-nest", language_default()->worker, "cordon-tool"};
+    for (size_t i = 0; good && i < sizeof programs / sizeof *programs; i++)
+        (void)!programs_find(programs[i], path, sizeof path, &err);
     snprintf(ret_policy, size, "%s", o.jail.policy ? o.jail.policy : "");
     result_as_events(false);
     arena_done(&mem);

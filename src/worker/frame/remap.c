@@ -27,6 +27,7 @@
 
 #include "base/speed.h"
 #include "sys/fd.h"
+#include "sys/kernel.h"
 #include "worker/frame/language.h"
 
 #include <errno.h>
@@ -43,10 +44,6 @@
 #endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U
-#endif
-#ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
 #endif
 
 enum {
