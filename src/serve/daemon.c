@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIGNALS, LISTENER, READER, OTHERS };
+enum { SIGNALS, LISTENER, READER, READY, OTHERS = READY + LIMIT_SERVE_READY };
 #define CLIENTS (LIMIT_SERVE_CLIENTS + SERVE_FRONTS)
 #define WATCHED (OTHERS + CLIENTS * (1 + 4 * LIMIT_SERVE_JOBS))
 
@@ -122,7 +122,8 @@ static void accept_client(struct serve_server *s)
 /* Everything that is due for a client. False: it is gone, and nothing of it runs. */
 static bool look(struct serve_client *c, uint64_t now_ns)
 {
-    serve_client_read(c, now_ns);
+    if (c->stirred)
+        serve_client_read(c, now_ns);
     serve_jobs_tick(c, now_ns);
     serve_asks_tick(c, now_ns);
     serve_client_write(c);
@@ -134,27 +135,46 @@ static bool look(struct serve_client *c, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
-static size_t watch_client(const struct serve_client *c, struct pollfd *p, uint64_t now_ns)
+static size_t watch_job(const struct serve_client *c, const struct serve_job *j,
+                        struct pollfd p[static 4], uint64_t now_ns)
+{
+    const struct serve_runner *r = &j->runner;
+    size_t n = 0;
+    if (!j->used || serve_runner_over(r))
+        return 0;
+    p[n++] = (struct pollfd){.fd = r->pidfd, .events = POLLIN};
+    if (!r->done && r->order >= 0)
+        p[n++] = (struct pollfd){.fd = r->order, .events = POLLIN};
+    if (r->done || !serve_jobs_heard(c, j, now_ns))
+        return n;
+    if (r->out >= 0)
+        p[n++] = (struct pollfd){.fd = r->out, .events = POLLIN};
+    if (r->err >= 0)
+        p[n++] = (struct pollfd){.fd = r->err, .events = POLLIN};
+    return n;
+}
+
+static size_t watch_client(struct serve_client *c, struct pollfd *p, uint64_t now_ns)
 {
     size_t n = 0;
     if (c->sock >= 0)
         p[n++] = (struct pollfd){
             .fd = c->sock, .events = (short)(POLLIN | (serve_client_wants_write(c) ? POLLOUT : 0))};
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        n += c->jobs[i].watched = watch_job(c, &c->jobs[i], p + n, now_ns);
+    return n;
+}
+
+/* P: what poll made of the entries that watch_client wrote. */
+static size_t note_stirred(struct serve_client *c, const struct pollfd *p)
+{
+    size_t n = 0;
+    c->stirred = c->sock >= 0 && p[n++].revents;
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
-        const struct serve_runner *r = &c->jobs[i].runner;
-        if (!c->jobs[i].used || serve_runner_over(r))
-            continue;
-        p[n++] = (struct pollfd){.fd = r->pidfd, .events = POLLIN};
-        if (r->done)
-            continue;
-        if (r->order >= 0)
-            p[n++] = (struct pollfd){.fd = r->order, .events = POLLIN};
-        if (!serve_jobs_heard(c, &c->jobs[i], now_ns))
-            continue;
-        if (r->out >= 0)
-            p[n++] = (struct pollfd){.fd = r->out, .events = POLLIN};
-        if (r->err >= 0)
-            p[n++] = (struct pollfd){.fd = r->err, .events = POLLIN};
+        struct serve_job *j = &c->jobs[i];
+        j->stirred = false;
+        for (size_t k = 0; k < j->watched; k++)
+            j->stirred = p[n++].revents || j->stirred;
     }
     return n;
 }
@@ -186,6 +206,7 @@ static int turn(struct serve_server *s, struct err *err)
     p[SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     p[LISTENER] = (struct pollfd){.fd = s->listener, .events = POLLIN};
     p[READER] = (struct pollfd){.fd = s->reloading ? s->reader.pidfd : -1, .events = POLLIN};
+    serve_ready_watch(&s->all, p + READY);
     for (size_t i = 0; i < CLIENTS; i++)
         if (s->clients[i])
             n += watch_client(s->clients[i], p + n, before);
@@ -193,15 +214,19 @@ static int turn(struct serve_server *s, struct err *err)
     if (ppoll(p, n, &most, NULL) < 0 && errno != EINTR)
         return err_sys(err, "poll");
     const uint64_t now = clock_now_ns();
+    n = OTHERS;
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (s->clients[i])
+            n += note_stirred(s->clients[i], p + n);
     if (p[LISTENER].revents)
         accept_client(s);
-    serve_life_look(s, now);
+    serve_life_look(s, p[SIGNALS].revents != 0, now);
     for (size_t i = 0; i < CLIENTS; i++)
         if (s->clients[i] && !look(s->clients[i], now)) {
             s->http = s->http == s->clients[i] ? NULL : s->http;
             drop(&s->clients[i]);
         }
-    serve_ready_tick(&s->all, now);
+    serve_ready_tick(&s->all, p + READY, now);
     return 0;
 }
 

@@ -13,11 +13,15 @@
 #include "serve/figures.h"
 #include "serve/runner.h"
 
+#include <poll.h>
+
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
     bool used, kept; /* kept: the client knows the handle */
     bool told;       /* the front knows the handle */
     bool cancelled;  /* by JOB_CANCEL, while it ran */
+    size_t watched;  /* descriptors of its runner that poll looks at */
+    bool stirred;    /* and saw something at: only then is the runner asked */
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
     char session[SERVE_HANDLE + 1]; /* the one that it makes or ends; else empty */
@@ -77,6 +81,7 @@ struct serve_client {
     unsigned quick; /* fronts that ended soon after their start, one after the other */
     bool gone;      /* nothing more is read or sent; what it had is being ended */
     bool told;      /* the front knows the limits that are in force */
+    bool stirred;   /* poll saw something at SOCK */
     size_t runners; /* processes of its jobs */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
@@ -158,7 +163,9 @@ void serve_jobs_forget(struct serve_client *c, struct serve_job *job);
 /* False: none waits. */
 bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t user,
                       const char *const *argv, const void *input, size_t len);
-void serve_ready_tick(struct serve_shared *all, uint64_t now_ns);
+/* LIMIT_SERVE_READY entries for poll; and what is due, P being what poll made of them. */
+void serve_ready_watch(const struct serve_shared *all, struct pollfd *p);
+void serve_ready_tick(struct serve_shared *all, const struct pollfd *p, uint64_t now_ns);
 /* Whether another tick would start one: a run has the machine for itself, unless none waits. */
 bool serve_ready_lacks(const struct serve_shared *all);
 void serve_ready_done(struct serve_shared *all);

@@ -157,7 +157,8 @@ static void take(struct serve_client *c, struct serve_job *j)
 static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
 {
     if (j->ended_ns) {
-        take(c, j); /* it said that it is done, and its end comes after that */
+        if (j->stirred)
+            take(c, j); /* it said that it is done, and its end comes after that */
         if (!serve_runner_over(&j->runner) && now_ns >= leaves_by(j))
             serve_runner_kill(&j->runner);
         if (!serve_runner_over(&j->runner))
@@ -166,7 +167,8 @@ static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
             serve_jobs_forget(c, j);
         return;
     }
-    take(c, j);
+    if (j->stirred)
+        take(c, j);
     if (serve_runner_ended(&j->runner)) {
         j->ended_ns = now_ns;
         c->all->rest_ns = now_ns + LIMIT_SERVE_REST_US * 1000;

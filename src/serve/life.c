@@ -210,9 +210,10 @@ static void take_signals(struct serve_server *s, uint64_t now_ns)
     }
 }
 
-void serve_life_look(struct serve_server *s, uint64_t now_ns)
+void serve_life_look(struct serve_server *s, bool signals, uint64_t now_ns)
 {
-    take_signals(s, now_ns);
+    if (signals)
+        take_signals(s, now_ns);
     look_at_reader(s, now_ns);
     look_at_phase(s, now_ns);
     (void)sys_notify_alive(&s->manager, now_ns);

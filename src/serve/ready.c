@@ -66,13 +66,21 @@ bool serve_ready_lacks(const struct serve_shared *all)
            all->quick_ends < QUICK_ENDS && (waiting == 0 || !anything_runs(all));
 }
 
+/* Nothing is awaited of them but their end. */
+void serve_ready_watch(const struct serve_shared *all, struct pollfd *p)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_READY; i++)
+        p[i] = (struct pollfd){.fd = all->ready[i].pidfd, .events = POLLIN};
+}
+
 /* One at a time, so that nobody waits for all of them. */
-void serve_ready_tick(struct serve_shared *all, uint64_t now_ns)
+void serve_ready_tick(struct serve_shared *all, const struct pollfd *p, uint64_t now_ns)
 {
     struct serve_runner *place = NULL;
     struct err err = ERR_INIT;
     for (size_t i = 0; i < LIMIT_SERVE_READY; i++) {
-        look(all, &all->ready[i]);
+        if (p[i].revents)
+            look(all, &all->ready[i]);
         place = serve_runner_over(&all->ready[i]) ? &all->ready[i] : place;
     }
     if (!place || now_ns < all->rest_ns || !serve_ready_lacks(all))

@@ -2,7 +2,7 @@
 /* A runner leads a session of its own: no terminal to type at, and Ctrl-C is for us. Its input is a sealed file in
  * memory, which comes with its words: one that does not read cannot block us. The kernel kills it when we are killed, and its jail dies with it.
  *
- * Waits: read in take_text; nobody: the pipe is non-blocking; at once; comes again after poll
+ * Waits: read in take_text; nobody: the socket is non-blocking; at once; comes again after poll
  *        read in take_said; nobody: the pipe is non-blocking; at once; comes again after poll
  *        waitpid in serve_runner_done; a runner; none (the kernel's own: it was killed); its status */
 #include "serve/runner.h"
@@ -24,17 +24,18 @@
 
 int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *err)
 {
-    int pipes[2][2] = {{-1, -1}, {-1, -1}}, order[2] = {-1, -1}, k = 0;
+    int out[2] = {-1, -1}, said[2] = {-1, -1}, order[2] = {-1, -1}, k = 0;
     *r = SERVE_RUNNER_INIT;
     buf_init(&r->text, LIMIT_SERVE_ANSWER);
-    if (pipe2(pipes[0], O_CLOEXEC) < 0 || pipe2(pipes[1], O_CLOEXEC) < 0 ||
+    /* what it prints goes by a socket: that takes one call where a pipe takes five (sys/nowait.c) */
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out) < 0 || pipe2(said, O_CLOEXEC) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, order) < 0)
         k = err_sys(err, "pipes for a runner");
-    r->out = pipes[0][0];
-    r->err = pipes[1][0];
+    r->out = out[0];
+    r->err = said[0];
     r->order = order[0];
     const char *const argv[] = {cordon, "--from-cordond", NULL};
-    const int streams[3] = {order[1], pipes[0][1], pipes[1][1]};
+    const int streams[3] = {order[1], out[1], said[1]};
     const pid_t self = getpid();
     r->pid = k < 0 ? -1 : fork();
     if (r->pid == 0)

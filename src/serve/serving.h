@@ -38,8 +38,8 @@ struct serve_server {
 /* life.c */
 ERR_MUST_USE int serve_life_begin(struct serve_server *s, struct err *err);
 void serve_life_end(struct serve_server *s);
-/* After poll: what signals, the reader of the policy and the time bring about; when to look again. */
-void serve_life_look(struct serve_server *s, uint64_t now_ns);
+/* After poll, which saw SIGNALS or not: what they, the reader of the policy and the time bring about; when to look again. */
+void serve_life_look(struct serve_server *s, bool signals, uint64_t now_ns);
 uint64_t serve_life_next(const struct serve_server *s);
 bool serve_life_over(const struct serve_server *s, uint64_t now_ns);
 /* Clients are left at once. */
