@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import tapsys
+import unitstest
 from tapsys import Tap
 
 build, source = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
@@ -32,18 +33,6 @@ for d in / /sys/fs/cgroup; do mount -o remount,bind,ro $d; done
 cd /
 exec setpriv --reuid=61234 --regid=61234 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all -- "$2" run --json -c 'print(6 * 7)'
 """
-
-
-def units():
-    """What is installed, as {kind: {name: text}}, with the program of this build."""
-    listed = json.loads(subprocess.run(["/usr/bin/meson", "introspect", "--installed", str(build)], stdout=subprocess.PIPE, check=True).stdout)
-    found = {"system": {}, "user": {}}
-    for made, placed in listed.items():
-        m = re.search(r"/lib/systemd/(system|user)/([^/]+)$", placed)
-        if m:
-            text = pathlib.Path(made).read_text()
-            found[m.group(1)][m.group(2)] = re.sub(r"^(ExecStart=)\S+/cordon ", rf"\1{programs.cordon} ", text, flags=re.M)
-    return found
 
 
 def analyze(kind, *words):
@@ -76,7 +65,7 @@ def sections(text):
     return parser
 
 
-found = units()
+found = unitstest.installed(build, programs.cordon)
 tap.eq({k: sorted(v) for k, v in found.items()}, {k: ["cordon-serve.service", "cordon-serve.socket"] for k in found},
        "a service and its socket are installed, for the system and for users")
 for kind, texts in found.items():
