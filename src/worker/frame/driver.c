@@ -24,6 +24,7 @@
 #include "worker/frame/language.h"
 #include "worker/frame/stack.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -95,7 +96,9 @@ static int judge(void)
         worker_language->incomplete(job->source))
         return ask_for_more();
     check_report_init(&report);
-    int r = worker_language->judge(job, &report, &err);
+    int r = worker_language->wake ? worker_language->wake(&err) : 0;
+    if (r == 0)
+        r = worker_language->judge(job, &report, &err);
     if (r == 0) {
         for (size_t i = 0; i < report.count; i++)
             send_finding(&report.findings[i]);
@@ -178,8 +181,9 @@ static int take_rules(struct wire_reader *r)
     if (check_ruleset_decode(bytes, len, &rules, &err) < 0)
         return -1;
     serving.job.rules = serving.rules = rules;
-    forget();                      /* the program was judged by other rules */
-    worker_language->rules(rules); /* the language drops its references to the old ones */
+    forget(); /* the program was judged by other rules */
+    if (worker_language->rules)
+        worker_language->rules(rules); /* the language drops its references to the old ones */
     check_ruleset_free(before);
     return 0;
 }
@@ -334,12 +338,22 @@ int worker_driver_warm(void)
     return worker_language->warm(serving.rules);
 }
 
+static int expect(void)
+{
+    struct err err = ERR_INIT;
+    if (worker_language->wake && worker_language->wake(&err) < 0) {
+        fprintf(stderr, "%s: %s\n", worker_language->program, err.msg);
+        return -1;
+    }
+    return worker_language->expect ? worker_language->expect(serving.rules) : 0;
+}
+
 int worker_driver_serve(void)
 {
     struct wire_reader r;
     int status = 0, go_on = 1;
     /* the supervisor is only waking up: time for what the first program will need */
-    if (serving.rules && worker_language->expect(serving.rules) < 0)
+    if (serving.rules && expect() < 0)
         return 70;
     while (go_on > 0) {
         int got = worker_channel_next(&r);

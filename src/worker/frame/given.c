@@ -21,7 +21,8 @@ static int set_one(const char *word, size_t len)
     if (r == 0) {
         *equals = 0;
         r = setenv(pair, equals + 1, 1);
-        worker_language->set_variable(pair, equals + 1);
+        if (worker_language->set_variable)
+            worker_language->set_variable(pair, equals + 1);
     }
     free(pair);
     return r;

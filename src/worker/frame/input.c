@@ -42,7 +42,8 @@ int worker_input_take(struct wire_reader *r, int fd)
     const bool asks = wire_get_uint(r) == 1;
     if (fd < 0)
         return -1;
-    worker_language->input_comes();
+    if (worker_language->input_comes)
+        worker_language->input_comes();
     if (input.person >= 0)
         close(input.person);
     input.person = -1;

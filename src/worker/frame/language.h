@@ -57,10 +57,14 @@ struct worker_language {
     void (*watch)(
         void); /* in a template, before the start: worker_remap_add from now on. NULL: nothing to do */
     int (*start)(const struct worker_start *start, struct err *err);
-    int (*started)(struct err *err); /* once the profile is known: all of ours is made */
+    int (*started)(
+        struct err *err); /* once the profile is known: all of ours is made. NULL: nothing to do */
+    /* Starts the interpreter where `start` did not, since it keeps descriptors and the jail closes them; called while nothing has come, and before a
+     * program is judged: a second call does nothing. NULL: nothing to do. */
+    int (*wake)(struct err *err);
     /* In a template, once: what its children share. Nothing of a guest is known yet. */
     int (*load)(const struct check_ruleset *rules, struct err *err);
-    void (*before_fork)(void); /* in a template, the last of it that runs */
+    void (*before_fork)(void); /* in a template, the last of it that runs. NULL: nothing to do */
     void (*after_fork)(void);  /* in its children, and in a branch of a session */
     /* In a session, before it is asked for a branch; after_fork follows, in the session too. NULL: nothing to do, and in the
      * session nothing follows. */
@@ -68,16 +72,17 @@ struct worker_language {
     /* Runs a small program that touches what every program touches, so that the copy-on-write faults of a
      * forked child are behind it when a job comes. 0, or -1: this interpreter is not fit to run anything. */
     int (*warm)(const struct check_ruleset *rules);
-    /* The text of a program for rehearsals: one that uses the libraries of PRELOAD (NULL: none) or, with ONLY_PRINT, one
-     * that does no more than print. How long it is; at most SIZE. */
-    size_t (*sample)(const char *preload, bool only_print, char *to, size_t size);
+    /* Programs for rehearsals: one that uses what most programs use, and one that does no more than print; what stands before the name of a library
+     * that is to be loaded by the first one, NULL: it has none. */
+    const char *sample, *sample_print, *sample_import;
 
     /* ---- a program, in this order; -1 is the end of the process ---- */
-    int (*expect)(
-        const struct check_ruleset *rules); /* while nothing has come: what the first one needs */
-    void (*rules)(const struct check_ruleset *rules); /* others from now on */
-    bool (*incomplete)(const char *source);           /* a block that may go on */
-    int (*names)(const char *word);                   /* sends NAMES */
+    /* While nothing has come: what the first one needs. NULL: nothing to do. */
+    int (*expect)(const struct check_ruleset *rules);
+    /* Others from now on. NULL: each job names its own. */
+    void (*rules)(const struct check_ruleset *rules);
+    bool (*incomplete)(const char *source); /* a block that may go on */
+    int (*names)(const char *word);         /* sends NAMES */
     /* Keeps what it judged, so that it is what runs. */
     int (*judge)(const struct worker_job *job, struct check_report *report, struct err *err);
     int (*prepare)(const struct worker_job *job); /* a run, between its clean report and GO */
@@ -92,9 +97,10 @@ struct worker_language {
     void (*forget)(void);                         /* what was judged */
 
     /* ---- around it ---- */
-    void (*set_variable)(const char *name, const char *value); /* beside the C library's */
-    void (*input_comes)(
-        void); /* another standard input; the first time, no code of a guest has run */
+    /* Beside the C library's. NULL: there are no others. */
+    void (*set_variable)(const char *name, const char *value);
+    /* Another standard input; the first time, no code of a guest has run. NULL: descriptor 0 is all that is read. */
+    void (*input_comes)(void);
     void (*empty_input)(
         void); /* 0 is at its end: reads away what the language's readers hold; after GO */
     int (*set_interrupt)(

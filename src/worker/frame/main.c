@@ -68,7 +68,7 @@ static int start(const struct words *w, struct err *err)
     if (worker_stack_threads(err) < 0 || worker_language->start(&w->start, err) < 0 ||
         (w->profile && worker_driver_profile(w->profile, err) < 0))
         return -1;
-    return worker_language->started(err);
+    return worker_language->started ? worker_language->started(err) : 0;
 }
 
 /* ---- template ---- */
@@ -105,7 +105,8 @@ static int load(void *ctx)
     worker_channel_warm();
     if (worker_language->load(worker_driver_rules(), &l->err) < 0)
         return -1;
-    worker_language->before_fork();
+    if (worker_language->before_fork)
+        worker_language->before_fork();
     if (SPEED_HOLES)
         worker_holes_fill();
     return 0;

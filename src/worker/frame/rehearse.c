@@ -42,6 +42,24 @@ static int play_supervisor(int sock, const char *source, size_t len)
     return send_frame(sock, &w, &b);
 }
 
+/* The sample, with a line before it for each of IMPORTS (separated by commas; NULL: none), as many as there is room for. */
+static size_t write_sample(const char *imports, bool only_print, char *to, size_t size)
+{
+    const char *body = only_print ? worker_language->sample_print : worker_language->sample,
+               *word = only_print ? NULL : worker_language->sample_import;
+    const size_t end = strlen(body);
+    size_t len = 0;
+    while (word && imports && *imports) {
+        const size_t n = strcspn(imports, ",");
+        if (len + strlen(word) + n + 1 + end > size)
+            break;
+        len += (size_t)snprintf(to + len, size - len, "%s%.*s\n", word, (int)n, imports);
+        imports += n + (imports[n] == ',');
+    }
+    memcpy(to + len, body, end);
+    return len + end;
+}
+
 int worker_rehearse(const char *imports, bool only_print)
 {
     char program[1024];
@@ -50,7 +68,7 @@ int worker_rehearse(const char *imports, bool only_print)
         pipe2(out, O_CLOEXEC) < 0 || dup2(out[1], STDOUT_FILENO) < 0 ||
         dup2(sv[1], JAIL_FD_CHANNEL) < 0)
         return -1;
-    size_t len = worker_language->sample(imports, only_print, program, sizeof program);
+    size_t len = write_sample(imports, only_print, program, sizeof program - 1);
     struct err err = ERR_INIT;
     if (play_supervisor(sv[0], program, len) < 0)
         return -1;

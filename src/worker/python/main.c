@@ -132,28 +132,6 @@ static void before_fork(void)
 
 /* ---- rehearsals ---- */
 
-static size_t sample(const char *imports, bool only_print, char *to, size_t size)
-{
-    static const char body[] = PY_PROGRAM_SAMPLE "print(x)\n", print[] = "print(1)\n";
-    if (only_print) {
-        memcpy(to, print, sizeof print - 1);
-        return sizeof print - 1;
-    }
-    size_t len = 0;
-    while (imports && *imports) {
-        size_t n = strcspn(imports, ",");
-        if (len + n + sizeof "import \n" + sizeof body > size)
-            break;
-        memcpy(to + len, "import ", 7);
-        memcpy(to + len + 7, imports, n);
-        to[len + 7 + n] = '\n';
-        len += n + 8;
-        imports += n + (imports[n] == ',');
-    }
-    memcpy(to + len, body, sizeof body - 1);
-    return len + sizeof body - 1;
-}
-
 static const struct worker_language python = {
     .sessions = true,
     .template = true,
@@ -166,7 +144,9 @@ static const struct worker_language python = {
     .before_fork = before_fork,
     .after_fork = py_interp_after_fork,
     .warm = py_program_warm,
-    .sample = sample,
+    .sample = PY_PROGRAM_SAMPLE "print(x)\n",
+    .sample_print = "print(1)\n",
+    .sample_import = "import ",
     .expect = py_program_expect,
     .rules = py_program_rules,
     .incomplete = py_call_incomplete,
