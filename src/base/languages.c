@@ -9,6 +9,13 @@
 #include <string.h>
 #include <strings.h>
 
+#ifdef CORDON_JAVASCRIPT
+/* One worker for the language and its dialect. */
+#define JAVASCRIPT_WORKER                                                                          \
+    .worker = "cordon-javascript", .place = "/cordon-javascript", .filter = "javascript",          \
+    .imports = true, .space = LIMIT_JAVASCRIPT_SPACE
+#endif
+
 static const struct language rows[] = {
     {.name = "python",
      .title = "Python",
@@ -36,10 +43,7 @@ static const struct language rows[] = {
         .endings = ".js .mjs .cjs",
         .tags = "javascript js mjs node",
 #ifdef CORDON_JAVASCRIPT
-        .worker = "cordon-javascript",
-        .place = "/cordon-javascript",
-        .filter = "javascript",
-        .space = LIMIT_JAVASCRIPT_SPACE,
+        JAVASCRIPT_WORKER,
 #endif
     },
     {
@@ -47,11 +51,8 @@ static const struct language rows[] = {
         .title = "TypeScript",
         .endings = ".ts .mts",
         .tags = "typescript ts",
-#ifdef CORDON_JAVASCRIPT
-        .worker = "cordon-javascript",
-        .place = "/cordon-javascript",
-        .filter = "javascript",
-        .space = LIMIT_JAVASCRIPT_SPACE,
+#ifdef CORDON_TYPESCRIPT
+        JAVASCRIPT_WORKER,
         .dialect = true,
 #endif
     },

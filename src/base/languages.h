@@ -23,6 +23,7 @@ struct language {
     const char *place;   /* where that program is mounted */
     const char *filter;  /* how the names of its worker's filters begin */
     bool dialect;   /* the worker runs another language, too, and is told that it is this one */
+    bool imports;   /* its judge reads files of /workspace that a program imports */
     bool methods;   /* a text may be one method, which is called (--method) */
     uint64_t space; /* addresses that its interpreter has from the start and does not fill */
 };

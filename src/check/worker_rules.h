@@ -23,6 +23,7 @@
     X("js.form.arguments")                                                                         \
     X("js.form.callee")                                                                            \
     X("js.form.let-name")                                                                          \
+    X("js.form.own-name")                                                                          \
     X("js.form.with")                                                                              \
     X("js.limit.depth")                                                                            \
     X("js.limit.steps")                                                                            \
@@ -40,6 +41,7 @@
     X("ts.export-equals")                                                                          \
     X("ts.import-equals")                                                                          \
     X("ts.namespace")                                                                              \
+    X("ts.parser")                                                                                 \
     X("py.attr.private")                                                                           \
     X("py.compute.call")                                                                           \
     X("py.event.sys.addaudithook")                                                                 \

@@ -107,10 +107,18 @@ void flow_lease_connect_last(struct flow *f)
         connect_holder(f);
 }
 
+/* A child of the pool that only computes opens no file any more; one that is started for the run judges, and imports, before that. */
+static bool imports_files(const struct flow *f)
+{
+    return f->language->imports && f->req->profile->compute_only && f->req->spec.nbinds > 0;
+}
+
 /* Asks the holder for a warm one, if it has one that fits; the answer is awaited later. */
 bool flow_lease_order(struct flow *f)
 {
     struct err why = ERR_INIT;
+    if (f->pool.sock >= 0 && imports_files(f))
+        pool_client_close(&f->pool);
     if (f->pool.sock < 0)
         return false;
     plan_lease(f);

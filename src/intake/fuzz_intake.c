@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const languages[] = {NULL, "python", "ruby", "expr"};
+static const char *const languages[] = {NULL, "python", "ruby", "expr", "javascript", "typescript"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const struct intake_text text = {.data = (const char *)data + 1,
                                      .len = size - 1,
-                                     .language = languages[data[0] % 4],
+                                     .language = languages[data[0] % 4 + (data[0] & 8 ? 2 : 0)],
                                      .plain = data[0] & 4};
     intake_source_init(&s, LIMIT_SOURCE);
     intake_source_init(&again, LIMIT_SOURCE);

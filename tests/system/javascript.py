@@ -164,6 +164,109 @@ def beside_node(who):
         tap.eq(r["stdout"], wanted, f"{who}: {file.name} prints what it prints under Node", r["stderr"])
 
 
+# files, the program's own first, and what is printed under Node; the check finds what is missing before anything runs
+MODULES = {
+    "names, defaults and namespaces are imported": {
+        "main.mjs": "import d, { a as b, inc } from './lib/m.mjs';\nimport * as ns from './lib/m.mjs';\nconsole.log(d, b, Object.keys(ns));\ninc();\nconsole.log(b, ns.a);\n",
+        "lib/m.mjs": "import { deep } from '../deep.mjs';\nexport let a = 1;\nexport const inc = () => { a += deep; };\nexport default 'd';\n", "deep.mjs": "export const deep = 10;\n"},
+    "names are exported again": {
+        "main.mjs": "import { x, all } from './again.mjs';\nconsole.log(x, all.y);\n", "again.mjs": "export * from './one.mjs';\nexport * as all from './two.mjs';\n",
+        "one.mjs": "export const x = 1;\n", "two.mjs": "export const y = 2;\n"},
+    "a cycle finds the functions of a module that has not run": {
+        "main.mjs": "import { even } from './even.mjs';\nconsole.log(even(10), even(7));\n",
+        "even.mjs": "import { odd } from './odd.mjs';\nexport function even(n) { return n === 0 || odd(n - 1); }\n",
+        "odd.mjs": "import { even } from './even.mjs';\nexport function odd(n) { return n !== 0 && even(n - 1); }\n"},
+    "a cycle that reads a constant too early throws": {
+        "main.mjs": "import './a.mjs';\n", "a.mjs": "import { b } from './b.mjs';\nexport const a = 1;\nconsole.log('a', b);\n",
+        "b.mjs": "import { a } from './a.mjs';\nexport const b = (() => { try { return a; } catch (e) { return e.name; } })();\n"},
+    "modules run once, in the order of their imports": {
+        "main.mjs": "import './b.mjs';\nimport './a.mjs';\nimport './b.mjs';\nconsole.log('main');\n", "a.mjs": "console.log('a');\n", "b.mjs": "import './a.mjs';\nconsole.log('b');\n"},
+    "import() gives a namespace, and the same one again": {
+        "main.mjs": "const name = './m.mjs';\nconst m = await import(name);\nimport('./m.mjs').then((n) => console.log(m === n, n.default, n.f(2)));\n",
+        "m.mjs": "console.log('once');\nexport default 5;\nexport const f = (n) => n * 2;\n"},
+    "import() of what is not there rejects": {
+        "main.mjs": "const name = ['./no', 'thing.mjs'].join('');\ntry { await import(name); } catch (e) { console.log(e.code); }\nimport(name).catch(() => console.log('again'));\n", "m.mjs": "export {};\n"},
+    "await outside of functions holds up who imports it": {
+        "main.mjs": "import { value } from './slow.mjs';\nimport './other.mjs';\nconsole.log('main', value);\n", "other.mjs": "console.log('other');\n",
+        "slow.mjs": "console.log('before');\nexport const value = await new Promise((r) => setTimeout(() => r(7), 5));\nconsole.log('behind');\n"},
+    "import() in a script that is no module": {"main.js": "import('./m.mjs').then((m) => console.log(m.x, typeof this));\nvar own = 1;\n", "m.mjs": "export const x = 3;\n"},
+    "a JSON file is a module": {"main.mjs": "import data from './d.json' with { type: 'json' };\nconsole.log(data.list[1]);\n", "d.json": '{"list": [1, "two"]}\n'},
+    "import.meta says where a module is": {"main.mjs": "import './lib/m.mjs';\n", "lib/m.mjs": "console.log(import.meta.url.split('/').slice(-2).join('/'));\n"},
+}
+MISSING = (("import './no.mjs';\n", "js.module.missing"), ("export * from './no.mjs';\n", "js.module.missing"), ("import { nothing } from './m.mjs';\n", "js.module.export"),
+           ("import fs from 'node:fs';\n", "js.module.specifier"), ("import x from '../../etc/passwd';\n", "js.module.specifier"), ("import 'https://example.org/x.mjs';\n", "js.module.specifier"),
+           ("import './deep.mjs';\n", "js.module.missing"), ("import './bad.mjs';\n", "js.name.eval"), ("import './broken.mjs';\n", "syntax"))
+
+
+def modules(who):
+    """Modules of the workspace, through the whole product; beside Node where it is there."""
+    node = shutil.which("node")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        top = pathlib.Path(folder)
+
+        def put(at, files):
+            for name, text in files.items():
+                (at / name).parent.mkdir(parents=True, exist_ok=True)
+                (at / name).write_text(text)
+            for path in at.rglob("*"):
+                os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+        def started(at, main, profile):
+            return tapsys.cordon(programs, ["run", "--json", "--profile", profile, "--in", str(at), str(at / main)], who)
+
+        for number, (name, files) in enumerate(MODULES.items()):
+            at, main = top / str(number), next(iter(files))
+            put(at, files)
+            for profile in ("strict", "standard"):
+                r = started(at, main, profile)
+                if node:
+                    wanted = subprocess.run([node, at / main], capture_output=True, text=True, env={"PATH": "/usr/bin"}).stdout
+                    tap.ok(wanted and r["status"] == "ok" and r["stdout"] == wanted, f"{who}: {profile}: modules, as under Node: {name}", wanted, r.story())
+                else:
+                    tap.ok(r["status"] == "ok", f"{who}: {profile}: modules: {name}", r.story())
+        at = top / "missing"
+        put(at, {"m.mjs": "export const x = 1;\n", "deep.mjs": "import './none.mjs';\n", "bad.mjs": "eval('1');\n", "broken.mjs": "export const = 1;\n"})
+        for text, rule in MISSING:
+            put(at, {"main.mjs": "console.log('ran');\n" + text})
+            r = started(at, "main.mjs", "standard")
+            tap.ok(r["status"] == "blocked" and rule in r.rules() and r["stdout"] == "", f"{who}: `{text.strip()}` is found before anything runs: {rule}", r.story())
+        r = tapsys.cordon(programs, ["check", "--json", "--lang", "javascript", "-c", "import { x } from './gone.mjs';\nx"], who)
+        tap.ok(not r["is_safe"] and "js.module.missing" in r.rules(), f"{who}: check finds an import of a file that is not there", r.story())
+        put(top / "fault", {"main.mjs": "import { f } from './lib.mjs';\n\nf();\n", "lib.mjs": "\n\nexport function f() {\n  throw new RangeError('here');\n}\n"})
+        r = started(top / "fault", "main.mjs", "standard")
+        tap.ok(r["status"] == "error" and r["error"]["line"] == 4 and re.search(r"at f \(/workspace/lib\.mjs:4\)\n.*main\.mjs:3\b", r["stderr"]),
+               f"{who}: an error in a module is told with its file and line", r.story())
+
+
+STACK = """// a comment
+
+const inner = (x) => {
+
+  return (
+    x.y.z
+  );
+};
+function outer() { try { inner({}); } catch (e) { return e.stack; } }
+console.log(outer());
+"""
+
+
+def stacks(who):
+    for profile in ("strict", "open"):
+        r = run(STACK, profile, who)
+        found = re.findall(r"^(\w*)(?: code)?@[^:\n]+:(\d+)", r["stdout"], re.M)
+        tap.eq(found[:3], [("inner", "6"), ("outer", "9"), ("global", "10")], f"{who}: {profile}: the stack that a program reads has the lines of its text", r.story())
+    name = tapsys.cordon(programs, ["session", "new", "--lang", "javascript"], who).out.strip()
+    seen = "Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('$')).length + Reflect.ownKeys(globalThis).filter((n) => /cordon/i.test(String(n))).length"
+    for block, value in (("for (let i = 0; i < 3; i++) ;\n" + seen, "0"), ("await 0;\n" + seen, "0")):
+        r = tapsys.cordon(programs, ["session", "run", "--json", name, "-c", block], who)
+        tap.eq(r["value"], value, f"{who}: a program of a session sees nothing of what interrupts it", r.story())
+    r = tapsys.cordon(programs, ["session", "run", "--json", name, "-c", "typeof $cordonFlag"], who)
+    tap.ok(r["status"] == "blocked" and r.rules() == ["js.form.own-name"], f"{who}: a program that names what interrupts it is refused", r.story())
+    tapsys.cordon(programs, ["session", "close", name], who)
+
+
 def collected(who):
     rows = {kind: [json.loads(line) for line in (SHARED / kind / "javascript.jsonl").read_text().split("\n") if line] for kind in ("attacks", "benign")}
     honest, attacks = (rows["benign"], rows["attacks"]) if ALL else (rows["benign"][::40], rows["attacks"][::7])
@@ -197,6 +300,8 @@ for who in tapsys.users()[-1:]:
     order(who)
     beside_node(who)
     typed(who)
+    modules(who)
+    stacks(who)
     if (SHARED / "benign/javascript.jsonl").exists():
         collected(who)
 tap.done()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order: bytes, then the bundle's `link`, which is asked again while it needs files of the workspace. Its answer is JSON, read by the
- * engine itself in the judge's own context. */
+/* The order: bytes, then the bundle's `link`, which is asked again while it needs files of the workspace. Its answer is an object of the judge's own
+ * context; of it only strings leave that context. */
 #include "judge.h"
 
 #include "base/buf.h"
@@ -19,6 +19,8 @@
 
 #define ENTRY                                                                                      \
     "/workspace/main.js" /* what the program is called to the judge: imports are relative to it */
+
+#define LINKER "cordon:link"
 
 enum { ROUNDS = 600 }; /* of files that files need: the judge takes 500 */
 
@@ -52,8 +54,13 @@ int js_judge_start(struct err *err)
 
 void js_judged_done(struct js_judged *judged)
 {
-    free(judged->script);
-    free(judged->lines);
+    for (size_t i = 0; i < judged->count; i++) {
+        if (judged->scripts[i].name)
+            JSStringRelease(judged->scripts[i].name);
+        if (judged->scripts[i].text)
+            JSStringRelease(judged->scripts[i].text);
+    }
+    free(judged->scripts);
     *judged = (struct js_judged){0};
 }
 
@@ -176,17 +183,6 @@ static void add_missing(struct judging *j, JSContextRef ctx, JSValueRef one)
     free(name);
 }
 
-static char *json_of(JSContextRef ctx, JSValueRef value, size_t *ret_len)
-{
-    JSStringRef text = JSValueCreateJSONString(ctx, value, 0, NULL);
-    *ret_len = 0;
-    if (!text)
-        return NULL;
-    char *out = js_text_utf8(text, ret_len);
-    JSStringRelease(text);
-    return out;
-}
-
 /* ---- asking ---- */
 
 /* The kinds of a profile's rules that the bundle knows by these words. */
@@ -248,61 +244,52 @@ static int write_options(struct buf *to, const struct judging *j)
     return w.bad;
 }
 
-/* An object of the judge's context from its JSON. NULL: it is none. */
-static JSValueRef parsed(JSContextRef ctx, JSValueRef json)
-{
-    JSStringRef text = json ? JSValueToStringCopy(ctx, json, NULL) : NULL;
-    JSValueRef value = text ? JSValueMakeFromJSONString(ctx, text) : NULL;
-    if (text)
-        JSStringRelease(text);
-    return value && JSValueIsObject(ctx, value) ? value : NULL;
-}
-
 struct question {
-    struct buf files, options; /* FILES is an object that is still open */
-    struct jsonw writer;
+    JSObjectRef files; /* path: text, or null where there is none */
+    JSValueRef options;
 };
 
-static JSValueRef ask(JSContextRef ctx, struct question *q, struct err *err)
+static void give_file(JSContextRef ctx, const struct question *q, const char *path, JSValueRef text)
 {
-    JSValueRef thrown = NULL;
-    struct buf whole;
-    buf_init(&whole, 16 * LIMIT_SOURCE);
-    JSValueRef answer = NULL;
-    if (buf_add(&whole, q->files.data, q->files.len) == 0 && buf_str(&whole, "}") == 0) {
-        JSValueRef words[] = {js_text_value(ctx, ENTRY, sizeof ENTRY - 1),
-                              js_text_value(ctx, whole.data, whole.len),
-                              js_text_value(ctx, q->options.data, q->options.len)};
-        answer = parsed(ctx, JSObjectCallAsFunction(ctx, link_function, NULL, 3, words, &thrown));
-    }
-    buf_done(&whole);
-    if (!answer) {
-        size_t len;
-        char *said = thrown ? js_text_of(ctx, thrown, &len) : NULL;
-        err_set(err, ERR_STATE, "the judge has no answer: %.160s", said ? said : "");
-        free(said);
-    }
-    return answer;
+    JSStringRef key = js_text_new(path, strlen(path));
+    JSObjectSetProperty(ctx, q->files, key, text, kJSPropertyAttributeNone, NULL);
+    JSStringRelease(key);
+}
+
+static JSValueRef ask(JSContextRef ctx, const struct question *q, struct err *err)
+{
+    JSValueRef thrown = NULL,
+               words[] = {js_text_value(ctx, ENTRY, sizeof ENTRY - 1), q->files, q->options};
+    JSValueRef answer = JSObjectCallAsFunction(ctx, link_function, NULL, 3, words, &thrown);
+    if (answer && !thrown && JSValueIsObject(ctx, answer))
+        return answer;
+    size_t len;
+    char *said = thrown ? js_text_of(ctx, thrown, &len) : NULL;
+    err_set(err, ERR_STATE, "the judge has no answer: %.160s", said ? said : "");
+    free(said);
+    return NULL;
 }
 
 /* What the answer needs of the workspace is added. False: it needs nothing. */
-static bool add_files(JSContextRef ctx, JSValueRef answer, struct question *q)
+static bool add_files(JSContextRef ctx, JSValueRef answer, const struct question *q)
 {
     JSValueRef needs = js_text_property(ctx, answer, "needs");
     const unsigned count = count_of(ctx, needs);
     struct buf text;
+    if (count == 0)
+        return false;
     buf_init(&text, LIMIT_SOURCE + 1);
     for (unsigned i = 0; i < count; i++) {
         size_t len;
         char *path = js_text_of(ctx, item(ctx, needs, i), &len);
-        if (path && js_files_read(path, &text))
-            jsonw_bytes(&q->writer, path, text.data, text.len);
-        else if (path)
-            jsonw_null(&q->writer, path);
+        if (path)
+            give_file(ctx, q, path,
+                      js_files_read(path, &text) ? js_text_value(ctx, text.data, text.len)
+                                                 : JSValueMakeNull(ctx));
         free(path);
     }
     buf_done(&text);
-    return count > 0;
+    return true;
 }
 
 static void add_findings(struct judging *j, JSContextRef ctx, JSValueRef answer)
@@ -318,50 +305,65 @@ static void add_findings(struct judging *j, JSContextRef ctx, JSValueRef answer)
         add_syntax(j, ctx, syntax);
 }
 
-/* What runs, and what its lines are. */
-static int take_script(const struct judging *j, JSContextRef ctx, JSValueRef answer,
-                       struct js_judged *ret)
+/* ---- what runs ---- */
+
+static enum js_script_kind kind_of(const char *word)
 {
-    struct buf map;
-    struct jsonw w = {.out = &map};
-    size_t lines_len, files_len;
-    ret->script = js_text_string(ctx, answer, "script", &ret->script_len);
+    return strcmp(word, "module") == 0 ? JS_SCRIPT_MODULE
+           : strcmp(word, "link") == 0 ? JS_SCRIPT_LINK
+                                       : JS_SCRIPT_PROGRAM;
+}
+
+/* The name that a stack has for it: a file's path, and what the program is called to its user. */
+static int take_script(const struct judging *j, JSContextRef ctx, JSValueRef one,
+                       struct js_script *ret)
+{
+    size_t n;
+    char *kind = js_text_string(ctx, one, "kind", &n), *path = js_text_string(ctx, one, "path", &n);
+    if (kind && path) {
+        const char *name = strcmp(path, ENTRY) == 0 ? j->source->name : path;
+        ret->kind = kind_of(kind);
+        ret->name = ret->kind == JS_SCRIPT_LINK ? js_text_new(LINKER, sizeof LINKER - 1)
+                                                : js_text_new(name, strlen(name));
+        ret->text = JSValueToStringCopy(ctx, js_text_property(ctx, one, "text"), NULL);
+    }
+    free(kind);
+    free(path);
+    return ret->name && ret->text ? 0 : ERR_MEMORY;
+}
+
+static int take_scripts(const struct judging *j, JSContextRef ctx, JSValueRef answer,
+                        struct js_judged *ret)
+{
+    JSValueRef list = js_text_property(ctx, answer, "scripts");
+    const unsigned count = count_of(ctx, list);
+    ret->scripts = calloc(count + 1, sizeof *ret->scripts);
+    if (!ret->scripts)
+        return ERR_MEMORY;
     ret->value = JSValueToBoolean(ctx, js_text_property(ctx, answer, "value"));
     ret->async = JSValueToBoolean(ctx, js_text_property(ctx, answer, "async"));
-    char *lines = json_of(ctx, js_text_property(ctx, answer, "lines"), &lines_len);
-    char *files = json_of(ctx, js_text_property(ctx, answer, "files"), &files_len);
-    buf_init(&map, 16 * LIMIT_SOURCE);
-    if (ret->script && lines && files) {
-        jsonw_open(&w, NULL, '{');
-        jsonw_string(&w, "path", j->source->name);
-        jsonw_string(&w, "entry", ENTRY);
-        jsonw_raw(&w, "lines", lines, lines_len);
-        jsonw_raw(&w, "files", files, files_len);
-        jsonw_close(&w, '}');
-        ret->lines = w.bad ? NULL : strndup(map.data, map.len);
-        ret->lines_len = map.len;
+    while (ret->count < count) {
+        const size_t i = ret->count++;
+        if (take_script(j, ctx, item(ctx, list, (unsigned)i), &ret->scripts[i]) < 0)
+            return ERR_MEMORY;
     }
-    free(lines);
-    free(files);
-    buf_done(&map);
-    return ret->lines ? 0 : ERR_MEMORY;
+    return 0;
 }
 
 static int judge_text(struct judging *j, struct js_judged *ret, struct err *err)
 {
     JSContextRef ctx = js_engine_judge();
-    struct question q;
-    buf_init(&q.files, 16 * LIMIT_SOURCE);
-    buf_init(&q.options, LIMIT_SOURCE);
-    q.writer = (struct jsonw){.out = &q.files};
-    jsonw_open(&q.writer, NULL, '{');
-    jsonw_bytes(&q.writer, ENTRY, j->source->text, j->source->len);
-    int r = write_options(&q.options, j);
+    struct buf options;
+    buf_init(&options, LIMIT_SOURCE);
+    int r = write_options(&options, j);
+    const struct question q = {.files = JSObjectMake(ctx, NULL, NULL),
+                               .options = js_text_value(ctx, options.data, options.len)};
+    give_file(ctx, &q, ENTRY, js_text_value(ctx, j->source->text, j->source->len));
     JSValueRef answer = NULL;
     for (int rounds = 0; r == 0 && rounds < ROUNDS; rounds++) {
-        answer = q.writer.bad ? NULL : ask(ctx, &q, err);
+        answer = ask(ctx, &q, err);
         if (!answer)
-            r = err->code ? err->code : ERR_MEMORY;
+            r = err->code;
         else if (!add_files(ctx, answer, &q))
             break;
     }
@@ -369,10 +371,9 @@ static int judge_text(struct judging *j, struct js_judged *ret, struct err *err)
         add_findings(j, ctx, answer);
         check_report_end(j->report);
         if (check_report_safe(j->report))
-            r = take_script(j, ctx, answer, ret);
+            r = take_scripts(j, ctx, answer, ret);
     }
-    buf_done(&q.files);
-    buf_done(&q.options);
+    buf_done(&options);
     return r;
 }
 
@@ -393,7 +394,7 @@ int js_judge(const struct policy_profile *profile, const struct js_source *sourc
         check_report_end(report);
     if (r == 0 && j.bad)
         r = j.bad;
-    if (r == 0 && check_report_safe(report) && !ret->script)
+    if (r == 0 && check_report_safe(report) && ret->count == 0)
         r = err_set(err, ERR_STATE, "a clean report on nothing");
     if (r < 0) {
         js_judged_done(ret);

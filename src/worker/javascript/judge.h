@@ -2,7 +2,7 @@
 /* The judge of JavaScript, as C calls it: the bundle of judge/, in a context that no program runs in.
  *
  * Takes:   the bytes of a source, whatever they are; files of the workspace that it imports.
- * Gives:   every finding; and the script that was made of the judged tree, which is what runs.
+ * Gives:   every finding; and the scripts that were made of the judged trees, which are what runs.
  * Never:   executes anything of the source; hands a value of the judge's context to a program, or the other way round.
  * Runs in: cordon-javascript, in the jail.
  */
@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "check/report.h"
+#include "engine_first.h"
 #include "policy/profile.h"
 
 #include <stdbool.h>
@@ -25,13 +26,24 @@ struct js_source {
     bool typescript;
 };
 
+/* What becomes of a script's value. */
+enum js_script_kind {
+    JS_SCRIPT_PROGRAM, /* that of the last one is the program's */
+    JS_SCRIPT_MODULE,  /* a function, which is kept */
+    JS_SCRIPT_LINK /* a function, which is called with a list of those; what it gives is the program's */
+};
+
+/* Its lines are those of the file that it was made of. */
+struct js_script {
+    enum js_script_kind kind;
+    JSStringRef name, text;
+};
+
 struct js_judged {
-    char *script; /* what runs; NULL: nothing does */
-    size_t script_len;
-    char *lines; /* JSON, for the library's map: which line of the source each of its lines is */
-    size_t lines_len;
-    bool value; /* its last expression is to be shown */
-    bool async; /* it gives a promise; of {value} */
+    struct js_script *scripts; /* what runs, one after the other */
+    size_t count;              /* 0: nothing does */
+    bool value;                /* its last expression is to be shown */
+    bool async;                /* it gives a promise; of {value} */
 };
 
 /* Whether rules of the language hold; without them the kernel alone contains. */

@@ -40,10 +40,30 @@ static JSValueRef hook(const char *name, size_t argc, const JSValueRef *argv, JS
     return function ? JSObjectCallAsFunction(ctx, function, NULL, argc, argv, thrown) : NULL;
 }
 
+static void set_global(JSGlobalContextRef ctx, const char *name, JSValueRef value)
+{
+    JSStringRef key = JSStringCreateWithUTF8CString(name);
+    JSObjectSetProperty(ctx, JSContextGetGlobalObject(ctx), key, value,
+                        kJSPropertyAttributeDontEnum, NULL);
+    JSStringRelease(key);
+}
+
+/* What the judge writes into each loop of a session's call: $cordonFlag[0] && $cordonGiveWay(). Constants of the global scope are no properties
+ * of an object, and the judge refuses a program that has their names: so a program does not see them. */
+static int declare_interrupt(JSGlobalContextRef ctx, JSValueRef host, struct err *err)
+{
+    static const char text[] = "const $cordonFlag = $cordon.flag, $cordonGiveWay = "
+                               "$cordon.giveWay; delete globalThis.$cordon;";
+    set_global(ctx, "$cordon", host);
+    return js_engine_evaluate(ctx, "cordon:interrupt", text, sizeof text - 1, err) ? 0 : err->code;
+}
+
 static int evaluate_library(bool closed, struct err *err)
 {
     JSGlobalContextRef ctx = js_engine_run();
     JSValueRef words[] = {js_host_object(ctx), program.shared};
+    if (declare_interrupt(ctx, words[0], err) < 0)
+        return err->code;
     for (size_t i = 0; i < js_library_count; i++) {
         const struct js_library_file *f = &js_library[i];
         JSValueRef thrown = NULL;
@@ -105,7 +125,9 @@ static bool ends_in(const char *name, const char *ending)
 
 int js_program_judge(const struct worker_job *job, struct check_report *report, struct err *err)
 {
-    const struct js_source source = {.name = job->name,
+    char call[32];
+    snprintf(call, sizeof call, "<call %u>", program.calls + 1);
+    const struct js_source source = {.name = job->kind == WORKER_CALL ? call : job->name,
                                      .text = job->source,
                                      .len = job->len,
                                      .session = is_call(job),
@@ -173,10 +195,10 @@ int js_program_warm(const struct check_ruleset *rules)
     struct err err = ERR_INIT;
     check_report_init(&report);
     int r = js_judge(check_ruleset_profile(rules), &source, &report, &judged, &err);
-    if (r == 0 && judged.script &&
-        !js_engine_evaluate(js_engine_run(), "-", judged.script, judged.script_len, &err))
+    if (r == 0 && judged.count > 0 &&
+        !JSEvaluateScript(js_engine_run(), judged.scripts[0].text, NULL, NULL, 1, NULL))
         r = -1;
-    const bool good = r == 0 && judged.script;
+    const bool good = r == 0 && judged.count > 0;
     js_judged_done(&judged);
     check_report_done(&report);
     return good ? 0 : -1;
@@ -311,41 +333,35 @@ static void send_value(JSGlobalContextRef ctx, JSValueRef value)
     free(text);
 }
 
-static void set_global(JSGlobalContextRef ctx, const char *name, JSValueRef value)
+/* Microtasks run whenever the engine is left: the scripts before the last one make functions and declare, and leave none. */
+static JSValueRef evaluate(JSGlobalContextRef ctx)
 {
-    JSStringRef key = JSStringCreateWithUTF8CString(name);
-    JSObjectSetProperty(ctx, JSContextGetGlobalObject(ctx), key, value,
-                        kJSPropertyAttributeDontEnum, NULL);
-    JSStringRelease(key);
-}
-
-static JSValueRef evaluate(JSGlobalContextRef ctx, const struct worker_job *job)
-{
-    char url[300];
-    JSValueRef thrown = NULL;
-    if (job->kind == WORKER_CALL)
-        snprintf(url, sizeof url, "<call %u>", ++program.calls);
-    else
-        snprintf(url, sizeof url, "%s", job->name);
-    JSValueRef words[] = {js_text_value(ctx, url, strlen(url)),
-                          js_text_value(ctx, program.judged.lines, program.judged.lines_len)};
-    hook("map", 2, words, NULL);
-    JSStringRef script = js_text_new(program.judged.script, program.judged.script_len),
-                name = js_text_new(url, strlen(url));
-    JSValueRef value =
-        script && name ? JSEvaluateScript(ctx, script, NULL, name, 1, &thrown) : NULL;
-    if (script)
-        JSStringRelease(script);
-    if (name)
-        JSStringRelease(name);
+    JSObjectRef modules = NULL;
+    JSValueRef value = NULL, thrown = NULL;
+    unsigned kept = 0;
+    for (size_t i = 0; i < program.judged.count && !thrown && !js_host_end.left; i++) {
+        const struct js_script *s = &program.judged.scripts[i];
+        value = JSEvaluateScript(ctx, s->text, NULL, s->name, 1, &thrown);
+        if (thrown || s->kind == JS_SCRIPT_PROGRAM)
+            continue;
+        if (!modules)
+            modules = JSObjectMakeArray(ctx, 0, NULL, NULL);
+        if (s->kind == JS_SCRIPT_MODULE) {
+            JSObjectSetPropertyAtIndex(ctx, modules, kept++, value, &thrown);
+            continue;
+        }
+        JSValueRef words[] = {modules};
+        value =
+            JSObjectCallAsFunction(ctx, JSValueToObject(ctx, value, NULL), NULL, 1, words, &thrown);
+    }
     fail_with(thrown);
-    return value;
+    return thrown ? NULL : value;
 }
 
 static void run_program(const struct worker_job *job)
 {
     JSGlobalContextRef ctx = js_engine_run();
-    JSValueRef value = evaluate(ctx, job);
+    JSValueRef value = evaluate(ctx);
     if (value && program.judged.async && !program.error && !js_host_end.left)
         value = await_top(ctx, value);
     if (value)
@@ -363,6 +379,7 @@ static void run_program(const struct worker_job *job)
 
 void js_program_execute(const struct worker_job *job)
 {
+    program.calls += job->kind == WORKER_CALL;
     if (setjmp(js_host_end.back) == 0)
         run_program(job);
 }

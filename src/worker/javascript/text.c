@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { REPLACEMENT = 0xfffd };
 
@@ -21,8 +22,23 @@ static size_t put_utf16(JSChar *to, uint32_t cp)
     return 2;
 }
 
+/* Eight bits a character: half of the memory, and the engine's faster readers. NULL: it is not ASCII, or no memory. */
+static JSStringRef new_ascii(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len && text[i] > 0)
+        i++;
+    char *copy = i == len ? strndup(text, len) : NULL;
+    JSStringRef made = copy ? JSStringCreateWithUTF8CString(copy) : NULL;
+    free(copy);
+    return made;
+}
+
 JSStringRef js_text_new(const char *text, size_t len)
 {
+    JSStringRef plain = new_ascii(text, len);
+    if (plain)
+        return plain;
     JSChar *units = malloc((len + 1) * sizeof *units);
     size_t count = 0;
     if (!units)

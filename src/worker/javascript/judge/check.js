@@ -6,6 +6,7 @@ import { holds, finding, isForNode } from './rules.js';
 const GLOBALS = new Set(['globalThis', 'window', 'self', 'global', 'frames', 'parent', 'top']);
 const TIMERS = new Set(['setTimeout', 'setInterval', 'setImmediate', 'execScript']);
 const ACCESSORS = new Set(['__defineGetter__', '__defineSetter__', '__lookupGetter__', '__lookupSetter__']);
+const OWN = new Set(['$cordonFlag', '$cordonGiveWay']);
 const FOLD_LENGTH = 200;
 
 // The text that an expression is, where it is plain: strings, their sums and templates of such. null: it is not known before the program runs.
@@ -61,21 +62,35 @@ const reachesMaker = (node, parent, field, strict) => {
   return (parent.type === 'CallExpression' && field === 'callee') || (parent.type === 'TaggedTemplateExpression' && field === 'tag');
 };
 
-const matches = (pattern, name) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : pattern === name);
+// The profile's own rules by kind and name; those whose name ends in * stand apart. One list serves for many programs.
+let listed = null, table = null;
+const tableOf = (deny) => {
+  if (deny === listed) return table;
+  listed = deny;
+  table = new Map();
+  for (const rule of deny) {
+    if (!table.has(rule.kind)) table.set(rule.kind, { names: new Map(), begins: [] });
+    const { names, begins } = table.get(rule.kind);
+    if (rule.name.endsWith('*')) begins.push([rule.name.slice(0, -1), rule]);
+    else names.set(rule.name, [...(names.get(rule.name) || []), rule]);
+  }
+  return table;
+};
+const NONE = [];
 
 export const check = (tree, names, options, path) => {
   const findings = [];
   const rules = options.rules || 'strict';
-  const deny = options.deny || [];
+  const deny = tableOf(options.deny || NONE);
   const isNode = isForNode(options);
   const say = (rule, name, node, detail) => {
     if (holds(rule, rules)) findings.push(finding(rule, name, node.loc.start, path, detail));
   };
   const own = (kind, name, node) => {
-    if (typeof name !== 'string') return;
-    for (const rule of deny)
-      if (rule.kind === kind && matches(rule.name, name))
-        findings.push({ rule: rule.id, name, line: node.loc.start.line, column: node.loc.start.column + 1, detail: rule.reason || 'the profile refuses it', hint: rule.hint || '', path });
+    const of = deny.get(kind);
+    if (of === undefined || typeof name !== 'string') return;
+    for (const rule of [...(of.names.get(name) || NONE), ...of.begins.filter(([begin]) => name.startsWith(begin)).map((row) => row[1])])
+      findings.push({ rule: rule.id, name, line: node.loc.start.line, column: node.loc.start.column + 1, detail: rule.reason || 'the profile refuses it', hint: rule.hint || '', path });
   };
 
   // ---- names that nothing in the program declares ----
@@ -85,6 +100,7 @@ export const check = (tree, names, options, path) => {
   const visitIdentifier = (node, parent, field) => {
     if (node.name === 'eval' && !isKey(parent, field)) say('js.name.eval', 'eval', node);
     if (node.name === 'let' && !isKey(parent, field)) say('js.form.let-name', 'let', node);
+    if (OWN.has(node.name) && !isKey(parent, field)) say('js.form.own-name', node.name, node);
     if (!isKey(parent, field)) own('name-deny', node.name, node);
     if (!free.has(node)) return;
     if (field === 'callee') own('call-deny', node.name, node);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text and what it imports -> one answer: each text parsed and judged, the graph resolved, and one script written of the judged trees.
-// JavaScriptCore has no hook for modules in its C interface, so the script carries its modules with it (run_modules.js).
-import { parse, DEPTH, TooDeep, TooLong } from './parse.js';
+// A text and what it imports -> one answer: each text parsed and judged, the graph resolved, and scripts written of the judged trees.
+// JavaScriptCore has no hook for modules in its C interface, so they are linked by a script of ours (run_modules.js), one script
+// for each file: that is what gives each its own name and lines in a stack.
+import { parse, hasTypes, DEPTH, TooDeep, TooLong } from './parse.js';
 import { analyse } from './scope.js';
 import { check, constant } from './check.js';
 import { checkText } from './text.js';
@@ -20,10 +21,15 @@ const languageOf = (path, options, isEntry) => (/\.[mc]?ts$/.test(path) ? 'types
 
 // One text -> {tree, goal, names, findings, syntax}
 const read = (text, path, options, mode, language) => {
-  const out = { path, tree: null, goal: mode === 'module' ? 'module' : 'script', names: null, findings: [], syntax: null, language };
+  // a keyword is never spelled with an escape: a text without the word has no such form
+  const out = { path, tree: null, goal: mode === 'module' ? 'module' : 'script', names: null, findings: [], syntax: null, language, mayImport: text.includes('import'), mayAwait: text.includes('await') };
   const nul = text.indexOf('\0');
   if (nul >= 0) {
     out.findings.push(finding('js.limit.text', 'NUL', { line: text.slice(0, nul).split('\n').length, column: 0 }, path));
+    return out;
+  }
+  if (language === 'typescript' && !hasTypes) {
+    out.findings.push(finding('ts.parser', path, { line: 1, column: 0 }, path));
     return out;
   }
   try {
@@ -39,7 +45,7 @@ const read = (text, path, options, mode, language) => {
     } else throw error;
     return out;
   }
-  const deep = tooDeep(out.tree, DEPTH);
+  const deep = tooDeep(out.tree, DEPTH, language === 'typescript');
   if (deep) {
     out.findings.push(finding('js.limit.depth', String(DEPTH), deep.loc.start, path));
     return out;
@@ -74,7 +80,7 @@ const requestsOf = (unit, options) => {
             unit.findings.push(finding('js.module.attributes', attribute.key.name || String(attribute.key.value), node.loc.start, unit.path));
         ask(node.source.value, node, false);
       }
-  walk(unit.tree, (node) => {
+  if (unit.mayImport) walk(unit.tree, (node) => {
     if (node.type !== 'ImportExpression') return;
     const specifier = constant(node.source);
     if (specifier !== null) ask(specifier, node, true);
@@ -165,44 +171,27 @@ const freshWord = (units) => {
   return word;
 };
 
-// The pieces of a script, with the line of its file for each line.
-class Script {
-  constructor() { this.text = ''; this.lines = []; this.files = []; }
-  ours(text) {
-    this.text += text + '\n';
-    for (const _ of text.split('\n')) this.lines.push(0);
-  }
-  written(tree, path) {
-    const { text, lines } = write(tree);
-    if (lines.length === 0) return;
-    const first = this.lines.length + 1;
-    this.text += text.endsWith('\n') ? text : text + '\n';
-    for (const line of lines) this.lines.push(line);
-    this.files.push({ path, first, last: this.lines.length });
-  }
-}
-
 const RUN = runModules.toString().split('\n').map((line) => line.trim()).filter((line) => !line.startsWith('//')).join('\n');
 
-// The graph without its entry where that is a script: makers and records.
-const writeGraph = (script, graph, word, skip) => {
-  script.ours(`(${RUN})(function (${word}e, ${word}c, ${word}n, ${word}m, ${word}i) { "use strict"; return [`);
-  graph.forEach((unit, i) => {
-    if (i === skip) script.ours('function* () { yield; },');
-    else if (unit.json !== undefined) script.ours(`function* () { let ${word}d; ${word}e(${i}, { ${word}d: () => ${word}d }); yield; ${word}d = JSON.parse(${JSON.stringify(unit.json).replace(/[\u2028\u2029]/g, (c) => '\\u' + c.charCodeAt(0).toString(16))}); },`);
-    else {
-      script.ours(unit.async ? 'async function* () {' : 'function* () {');
-      script.written(moduleBody(unit, i, word), unit.path);
-      script.ours('},');
-    }
-  });
+const plain = (value) => JSON.stringify(value).replace(/[\u2028\u2029]/g, (c) => '\\u' + c.charCodeAt(0).toString(16));
+
+// One script for each module: its maker. What stands before its first line stands on that line.
+const writeModule = (unit, i, word) => {
+  const open = `(function (${word}e, ${word}c, ${word}n, ${word}m, ${word}i) { "use strict"; return ${unit.async ? 'async ' : ''}function* () { `;
+  if (unit.json !== undefined) return `${open}let ${word}d; ${word}e(${i}, { ${word}d: () => ${word}d }); yield; ${word}d = JSON.parse(${plain(unit.json)}); }; })`;
+  return write(moduleBody(unit, i, word), open, '}; })');
+};
+
+// The graph without its entry where that is a script: its modules, then the script that links them, as the end of LINKED says. -> records
+const writeGraph = (scripts, graph, word, skip, linked) => {
+  graph.forEach((unit, i) => { scripts.push({ kind: 'module', path: unit.path, text: i === skip ? '(function () { return function* () { yield; }; })' : writeModule(unit, i, word) }); });
   const records = graph.map((unit, i) => ({
     path: unit.path,
     async: !!unit.async,
     deps: [...new Set(unit.requests.filter((r) => !r.dynamic && unit.of.has(r.specifier)).map((r) => unit.of.get(r.specifier)))],
     exports: exportsOf(graph, i),
   }));
-  script.ours(`] }, ${JSON.stringify(records).replace(/[\u2028\u2029]/g, (c) => '\\u' + c.charCodeAt(0).toString(16))})`);
+  scripts.push({ kind: 'link', path: '', text: `(function (makers) { ${linked(`(${RUN})(makers, ${plain(records)})`)} })` });
   return records;
 };
 
@@ -221,53 +210,49 @@ const reachesAsync = (graph, records, root) => {
 const prepareGraph = (units, word) => {
   for (const unit of units) {
     unit.table = unit.json !== undefined ? { ...EMPTY(), locals: new Map([['default', `${word}d`]]) } : unit.goal === 'module' ? tableOf(unit.tree, `${word}d`) : EMPTY();
-    unit.async = unit.goal === 'module' && unit.tree !== null && hasTopAwait(unit.tree);
+    unit.async = unit.goal === 'module' && unit.tree !== null && unit.mayAwait && hasTopAwait(unit.tree);
   }
   return units;
 };
 
 // ---- the three kinds of scripts ----
-const moduleScript = (script, graph, word, answer) => {
+const moduleScripts = (graph, word, answer) => {
   graph.forEach((unit, i) => {
     if (!unit.tree) return;
     replaceUses(unit, graph, word);
-    replaceImportCalls(unit.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, unit.path), node.source]));
+    if (unit.mayImport) replaceImportCalls(unit.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, unit.path), node.source]));
   });
-  const records = writeGraph(script, graph, word, -1);
-  script.ours('.run(0);');
+  const records = writeGraph(answer.scripts, graph, word, -1, (made) => `return ${made}.run(0);`);
   answer.async = reachesAsync(graph, records, 0);
 };
 
-const plainScript = (script, graph, word, answer, session) => {
+const plainScript = (graph, word, answer, session) => {
   const [unit] = graph;
   const { tree, names } = unit;
   const isModule = unit.goal === 'module';
-  const linked = graph.length > 1 || answer.imports.length > 0 || replaceImportCalls(tree, null) > 0;
   let before = [];
-  if (linked) {
+  if (word !== null) {
     for (const other of graph.slice(1)) {
       if (!other.tree) continue;
       replaceUses(other, graph, word);
-      replaceImportCalls(other.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, other.path), node.source]));
+      if (other.mayImport) replaceImportCalls(other.tree, (node) => call(node, identifier(node, `${word}i`), [literal(node, other.path), node.source]));
     }
     replaceImportCalls(tree, (node) => call(node, member(node, identifier(node, word), 'import'), [literal(node, unit.path), node.source]));
-    script.ours(`Object.defineProperty(globalThis, ${JSON.stringify(word)}, { configurable: true, value:`);
-    const records = writeGraph(script, graph, word, 0);
-    script.ours('});');
+    const records = writeGraph(answer.scripts, graph, word, 0, (made) => `Object.defineProperty(globalThis, ${JSON.stringify(word)}, { configurable: true, value: ${made} });`);
     if (isModule) before = bindImports(unit, graph, word, records);
   }
-  if (isModule) {
+  if (isModule)
     tree.body = tree.body.filter((node) => node.type !== 'ImportDeclaration' && node.type !== 'ExportAllDeclaration' && !(node.type === 'ExportNamedDeclaration' && !node.declaration))
       .map((node) => (node.type === 'ExportNamedDeclaration' ? node.declaration : node.type === 'ExportDefaultDeclaration' ? plainDefault(node) : node));
-    script.ours('"use strict";');
-  }
   answer.value = showsValue(tree);
   tree.body.unshift(...before);
-  if (hasTopAwait(tree)) {
-    wrapAwait(tree, names, answer.value);
+  const strict = isModule ? '"use strict"; ' : '';
+  if ((unit.mayAwait || before.length > 0) && hasTopAwait(tree)) {
+    const outside = wrapAwait(tree, names, answer.value);
     answer.async = true;
+    if (outside.body.length > 0) answer.scripts.push({ kind: 'program', path: unit.path, text: write(outside, strict) });
   } else if (session) persist(tree, names);
-  script.written(tree, unit.path);
+  answer.scripts.push({ kind: 'program', path: unit.path, text: write(tree, strict) });
 };
 
 // In a session nothing imports what a block exports: the declaration stays.
@@ -299,7 +284,7 @@ export const linkGraph = (entry, given, options) => {
   }
 };
 
-const blank = () => ({ syntax: null, findings: [], script: '', goal: 'script', value: false, async: false, imports: [], needs: [], missing: [], lines: [], files: [] });
+const blank = () => ({ syntax: null, findings: [], scripts: [], goal: 'script', value: false, async: false, imports: [], needs: [], missing: [] });
 
 const linked = (entry, given, options) => {
   const path = entry.startsWith('/') ? entry : `${WORKSPACE}/${entry}`;
@@ -320,19 +305,16 @@ const linked = (entry, given, options) => {
     for (const request of unit.requests) answer.imports.push({ specifier: request.specifier, line: request.node.loc.start.line, column: request.node.loc.start.column + 1, path: unit.path, dynamic: request.dynamic });
   }
   if (answer.findings.length > 0 || answer.syntax || needs.length > 0 || missing.some((one) => !one.dynamic)) return answer;
-  if (isForNode(options)) return { ...answer, script: '0;\n', lines: [1] };
-  const word = freshWord(units);
+  if (isForNode(options)) return { ...answer, scripts: [{ kind: 'program', path, text: '0;' }] };
+  const session = options.mode === 'session', runsModules = units[0].goal === 'module' && !session;
+  const links = runsModules || units.length > 1 || answer.imports.length > 0 || (units[0].mayImport && replaceImportCalls(units[0].tree, null) > 0);
+  const word = links ? freshWord(units) : null;
   const graph = prepareGraph(units, word);
   answer.missing.push(...unresolved(graph));
   if (answer.missing.some((one) => !one.dynamic)) return answer;
-  const script = new Script();
-  const session = options.mode === 'session';
   if (session && options.interrupts) for (const unit of graph) if (unit.tree) giveWay(unit.tree);
-  if (units[0].goal === 'module' && !session) moduleScript(script, graph, word, answer);
-  else plainScript(script, graph, word, answer, session);
-  answer.script = script.text;
-  answer.lines = script.lines;
-  answer.files = script.files;
+  if (runsModules) moduleScripts(graph, word, answer);
+  else plainScript(graph, word, answer, session);
   return answer;
 };
 

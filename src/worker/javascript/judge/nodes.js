@@ -56,13 +56,13 @@ export const walk = (root, enter) => {
   }
 };
 
-// The first node that is more than MOST deep, or null: a tree of any parser, whatever its fields are called.
-export const tooDeep = (root, most) => {
+// The first node that is more than MOST deep, or null. ANY: a tree of any parser, whatever its fields are called.
+export const tooDeep = (root, most, any) => {
   const nodes = [root], depths = [0];
   while (nodes.length > 0) {
     const node = nodes.pop(), depth = depths.pop();
     if (depth > most) return node;
-    for (const field of Object.keys(node)) {
+    for (const field of (any ? undefined : CHILDREN[node.type]) || Object.keys(node)) {
       const child = node[field];
       if (!child || typeof child !== 'object' || field === 'loc') continue;
       if (typeof child.type === 'string') {

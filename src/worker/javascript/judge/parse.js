@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A text -> its tree, by acorn. Two bounds make every text end in a tree or in a clean refusal: how deep the parser may be in itself,
 // and how often it may enter its own rules for each byte (the parser of TypeScript tries twice in places, which nests).
-import { Parser } from 'acorn';
+import { Parser, version } from 'acorn';
 import { tsPlugin } from '@sveltejs/acorn-typescript';
 
 // The language that JavaScriptCore runs: a form that acorn knows of a later one is a syntax error here, not in the engine.
-const VERSION = 2025;
+// An acorn before 8.14 does not know all of it, and takes a version that it does not know for an error.
+const [, minor] = version.split('.').map(Number);
+const VERSION = minor < 14 ? 2023 : 2025;
+export const hasTypes = tsPlugin !== null;
 export const DEPTH = 1500;
 const STEPS_OF_A_BYTE = 40, STEPS_AT_LEAST = 20000;
 

@@ -9,7 +9,7 @@
 // runModules.toString() is what link.js writes into a script: it has no name from outside, and takes the intrinsics that it uses before
 // any module runs.
 
-export function runModules(make, records) {
+export function runModules(made, records) {
   'use strict';
   const { create, defineProperty, preventExtensions, freeze, getPrototypeOf } = Object;
   const { apply, ownKeys, getOwnPropertyDescriptor } = Reflect;
@@ -240,7 +240,8 @@ export function runModules(make, records) {
     when(all(), go, bad);
   });
 
-  const makers = make(exported, cells, space, metas, importing);
+  const makers = [];
+  for (let i = 0; i < count; i++) push(makers, apply(made[i], undefined, [exported, cells, space, metas, importing]));
   // names of modules as global names, for a session
   const bind = (rows) => {
     for (const row of rows) {

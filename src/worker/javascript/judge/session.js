@@ -78,7 +78,8 @@ const liftVariables = (tree, into) => {
   }
 };
 
-// A program with `await` outside of functions -> declarations, then one async function that runs at once.
+// A program with `await` outside of functions -> one async function that runs at once. -> what stays outside of it, as a tree of its own: declarations
+// come before whatever line they stand on, so that they have to be another script.
 export const wrapAwait = (tree, names, shows) => {
   refuseConstants(names.top);
   const variables = new Set();
@@ -103,7 +104,10 @@ export const wrapAwait = (tree, names, shows) => {
   }
   const at = tree.body[0] || tree;
   const run = statement(at, call(at, arrow(at, [], block(at, inner.body), true), []));
-  tree.body = [...directives, ...(variables.size > 0 ? [variable(at, 'var', [...variables].map((name) => [identifier(at, name)]))] : []), ...functions, run];
+  tree.body = [...directives, run];
+  const declared = variables.size > 0 ? [variable(tree, 'var', [...variables].map((name) => [identifier(tree, name)]))] : [];
+  const outside = [...declared, ...functions];
+  return { type: 'Program', loc: tree.loc, body: outside.length > 0 ? [...directives, ...outside] : [] };
 };
 
 export const showsValue = (tree) => {
@@ -111,7 +115,7 @@ export const showsValue = (tree) => {
   return !!last && last.type === 'ExpressionStatement' && !last.directive;
 };
 
-// An interrupt reaches a call of a session that computes: each loop looks at a number, which is 0 until one comes. The worker defines both names.
+// An interrupt reaches a call of a session that computes: each loop looks at a number, which is 0 until one comes. The worker declares both names.
 const LOOPS = new Set(['ForStatement', 'WhileStatement', 'DoWhileStatement', 'ForInStatement', 'ForOfStatement']);
 export const giveWay = (tree) => {
   walk(tree, (node) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the other parts of the library stand on: how a name becomes global, and which line of the program a line of the script is.
+// What the other parts of the library stand on: how a name becomes global, and which line of a program a line of a stack is.
 (function (native, shared) {
   'use strict';
-  const define = Object.defineProperty, maps = new Map();
+  const define = Object.defineProperty;
   shared.define = (name, value) => define(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 
   class SecurityError extends Error {}
@@ -10,13 +10,9 @@
   shared.SecurityError = SecurityError;
   shared.define('SecurityError', SecurityError);
 
-  // What the judge made of a program: `lines` and `files` of its answer, by the name that the engine has for the script.
-  shared.map = (url, json) => { maps.set(url, JSON.parse(json)); };
+  // The judge writes scripts with the lines of their files, and the worker names them so; what is ours begins with `cordon:`.
   shared.place = (place) => {
-    const match = /^(.*?):(\d+)(?::\d+)?$/.exec(place), map = match && maps.get(match[1]);
-    if (!map) return null;
-    const made = Number(match[2]), line = map.lines[made - 1] ?? 0;
-    for (const file of map.files) if (made >= file.first && made <= file.last) return { path: file.path === map.entry ? map.path : file.path, line };
-    return { path: map.path, line };
+    const match = /^(?!cordon:)(.+?):(\d+)(?::\d+)?$/.exec(place);
+    return match && { path: match[1], line: Number(match[2]) };
   };
 })

@@ -208,9 +208,6 @@
   shared.define('process', shared.process);
   shared.define('global', globalThis);
 
-  // The judge writes into each loop of a session's call: $cordonFlag[0] && $cordonGiveWay()
-  for (const [name, value] of [['$cordonFlag', native.flag], ['$cordonGiveWay', native.giveWay]]) Object.defineProperty(globalThis, name, { value });
-
   // ---- tools ----
   shared.tool = (name) => shared.define(name, { [name](...args) {
     const answer = native.call(name, JSON.stringify({ args, kwargs: null }));

@@ -15,3 +15,17 @@ export const written = [
   'var \\u0061b = 1', 'var ünï = 1', 'var 𠮷 = 1', 'a.if.else', '({ if: 1 })', 'var of = 1, get = 2, set = 3, async = 4, from = 5; async(of)', 'async (x)', 'async\nx => 1', 'let_[0] = 1',
   '"use strict"; a', "'use\\x20strict'; var public = 1", '("use strict"); var public = 1', '"a"; "b"', 'function f() { "use strict"; return this }', 'function f() { ("use strict"); return 010 }', 'function f() { "use strict"\n+ 1; with_ }', 'a &&= b', 'a ||= b', 'a ??= b', 'a **= b', 'a >>>= b', 'import_.meta_', '(a, b) => {}', '(a = 1, { b } = {}) => a', '(...a) => a', 'x = y = z', 'x = (y, z)', '(x = y) + 1', '(x ? y : z).a', '(x + y).a', '(x || y)()', '(yield_ || 1)', '(x++).a', '-x.a', '(-x).a', '(!x)()', '(typeof x)[0]', 'if (a) function f() {}', '{ function f() {} }', 'var { a = () => {} } = b', '(function f() {}.name)', '(function* () {})', '(async function () {})', '(class A extends B {})', 'a\n++b', 'a\n/b/g', 'x = function () {}\n(1)', 'let async_; async_ => 1', '0, function () {}', '[function () {}, class {}, () => {}]', 'a ? function () {} : class {}', 'a || function () {}', 'function () {}.x'.replace(/^/, '!'), '(a, b).c', '(a = b).c', '(a => a).c', '(new a).b', 'new a().b', 'new (a.b)', 'new (a())', 'new (a?.())', '(import_)', 'for (var i = 0 in {}) ;',
 ];
+
+// Texts that throw, and the line that their stack is to name.
+export const lines = [
+  ['// one\n\n\nconst a = {\n  b: 1,\n  c: [1,\n2]\n};\nfunction f() {\n\n  return a.b.c.d;\n}\n\nf();\n', 11, 'in a function below an object over several lines'],
+  ['function f(x) {\n  return (\n    x\n      .a\n      .b\n  );\n}\nf({});\nf();', 5, 'in a value of return that begins on the next line'],
+  ['const f = () => {\n  throw (\n    new Error(\n      "x"\n    )\n  );\n};\nf();', 3, 'in a throw whose value begins on the next line'],
+  ['const t = `a\n\n${1}\n`;\nnull.x;', 5, 'below a template over several lines'],
+  ['const s = "a\\\nb";\nnull.x;', 3, 'below a string that goes on in the next line'],
+  ['const s = "a\u2028b";\nnull.x;', 3, 'below a line separator in a string'],
+  ['/* a\n\n*/ null.x;', 3, 'behind a comment over several lines'],
+  ['a:\nfor (;;) {\n  for (;;) {\n    continue\n      ;\n  }\n}'.replace('continue\n      ;', 'null.x;'), 4, 'in a loop with a label'],
+  ['async function g() { }\nfunction* h() {\n  yield (\n    null.x\n  );\n}\nh().next();', 4, 'in a value of yield'],
+  ['class A {\n  static x = 1;\n\n  static y = null.z;\n}', 4, 'in a field of a class'],
+];
