@@ -17,7 +17,7 @@ import tapsys  # noqa: E402
 debs = sorted(p for p in pathlib.Path(sys.argv[1]).resolve().glob("*.deb") if "-dbgsym_" not in p.name)
 suite = sys.argv[2] if len(sys.argv) > 2 else "bookworm"
 tap = tapsys.Tap()
-NAMES = ["cordon", "cordon-ruby", "libcordon-dev", "libcordon0", "node-cordon", "python3-cordon", "ruby-cordon"]
+NAMES = ["cordon", "cordon-javascript", "cordon-ruby", "libcordon-dev", "libcordon0", "node-cordon", "python3-cordon", "ruby-cordon"]
 # What the package manager itself writes: its database, caches, logs, and what a program compiled of Python leaves beside it
 NOISE = ("var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "etc/ld.so.cache", "debs", "proc", "sys", "dev", "tmp", "run", "root")
 
@@ -43,7 +43,7 @@ def inside(script, user=False, timeout=300):
     return done.returncode, done.stdout
 
 
-if not tap.eq(sorted(p.name.split("_")[0] for p in debs), NAMES, "there are seven packages", sys.argv[1]):
+if not tap.eq(sorted(p.name.split("_")[0] for p in debs), NAMES, "there are eight packages", sys.argv[1]):
     tap.done()
 if os.geteuid() != 0:
     sys.exit("deb-test: a clean Debian root is made by root only; try: sudo make deb-test")
@@ -65,13 +65,16 @@ try:
     code, text = inside("apt-get install -y --no-install-recommends /debs/*.deb")
     tap.eq(code, 0, "the packages are installed with what they depend on", text)
     tap.ok(tree(root) > before, "the packages put files in place")
-    code, text = inside("dpkg --audit; dpkg --verify cordon cordon-ruby libcordon0 libcordon-dev node-cordon python3-cordon ruby-cordon")
+    code, text = inside("dpkg --audit; dpkg --verify cordon cordon-javascript cordon-ruby libcordon0 libcordon-dev node-cordon python3-cordon ruby-cordon")
     tap.eq((code, text), (0, ""), "dpkg finds nothing half installed and no file changed")
     for user in (False, True):
         who = "an ordinary user" if user else "root"
         tap.eq(inside("cordon doctor >/tmp/out 2>&1 || { cat /tmp/out; exit 1; }", user), (0, ""), f"{who}: cordon doctor sees every layer")
         tap.eq(inside("echo 'print(6 * 7)' | cordon run", user), (0, "42\n"), f"{who}: cordon run judges and runs Python")
         tap.eq(inside("echo 'puts 6 * 7' | cordon run --lang ruby -", user), (0, "42\n"), f"{who}: cordon run judges and runs Ruby")
+        tap.eq(inside("echo 'console.log(6 * 7)' | cordon run --lang javascript -", user), (0, "42\n"), f"{who}: cordon run judges and runs JavaScript")
+        code, text = inside("echo 'let a: number = 1' | cordon run --lang typescript -", user)
+        tap.ok(code != 0 and "typescript" in text, f"{who}: TypeScript, which is in no package, is refused by its name", code, text)
         tap.eq(inside("cordon exec -- /bin/echo hello", user), (0, "hello\n"), f"{who}: cordon exec runs a program")
         code, text = inside("cordon exec -- /usr/bin/python3 -c 'import socket; socket.socket()'", user)
         tap.ok(code != 0 and "denied (network)" in text, f"{who}: what the jail denies is denied and named", code, text)

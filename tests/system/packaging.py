@@ -77,7 +77,7 @@ tap.ok(re.match(rf"cordon \({re.escape(version)}-\d+\) ", (debian / "changelog")
 control = (debian / "control").read_text()
 packages = re.findall(r"^Package: (\S+)$", control, re.M)
 major = re.search(r"SONAME +libcordon\.so\.(\d+)", run("objdump", "-p", library[0])[1]).group(1)
-tap.eq(sorted(packages), ["cordon", "cordon-ruby", "libcordon-dev", f"libcordon{major}", "node-cordon", "python3-cordon", "ruby-cordon"], "the package of the library is named by its soname")
+tap.eq(sorted(packages), ["cordon", "cordon-javascript", "cordon-ruby", "libcordon-dev", f"libcordon{major}", "node-cordon", "python3-cordon", "ruby-cordon"], "the package of the library is named by its soname")
 needs = set(re.findall(r"[a-z][a-z0-9.+-]+", re.search(r"^Build-Depends:(.*?)^\S", control, re.M | re.S).group(1)))
 programs = re.sub(r"#.*", "", re.split(r"^# ---- beyond.*", (source / "scripts/packages").read_text(), flags=re.M)[0]).split()
 unnamed = set(programs) - needs - {"build-essential", "ninja-build"}  # every builder has the one, meson brings the other
