@@ -377,6 +377,24 @@ static int judge_text(struct judging *j, struct js_judged *ret, struct err *err)
     return r;
 }
 
+int js_judge_warm(const struct policy_profile *profile, bool typescript, struct err *err)
+{
+    static const char get[] = "CordonJudge.warm";
+    JSGlobalContextRef ctx = js_engine_judge();
+    const struct js_source source = {.typescript = typescript};
+    const struct judging j = {.profile = profile, .source = &source};
+    JSValueRef thrown = NULL,
+               warm = js_engine_evaluate(ctx, "cordon:link", get, sizeof get - 1, err);
+    struct buf options;
+    buf_init(&options, LIMIT_SOURCE);
+    if (warm && write_options(&options, &j) == 0) {
+        JSValueRef words[] = {js_text_value(ctx, options.data, options.len)};
+        JSObjectCallAsFunction(ctx, JSValueToObject(ctx, warm, NULL), NULL, 1, words, &thrown);
+    }
+    buf_done(&options);
+    return warm && !thrown ? 0 : err_set(err, ERR_STATE, "the judge does not judge its own texts");
+}
+
 int js_judge(const struct policy_profile *profile, const struct js_source *source,
              struct check_report *report, struct js_judged *ret, struct err *err)
 {

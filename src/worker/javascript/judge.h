@@ -52,6 +52,10 @@ bool js_judge_has_rules(const struct policy_profile *profile);
 /* Once, before the first program: evaluates the bundle. */
 ERR_MUST_USE int js_judge_start(struct err *err);
 
+/* In a template, once: what most programs need of the judge is compiled. */
+ERR_MUST_USE int js_judge_warm(const struct policy_profile *profile, bool typescript,
+                               struct err *err);
+
 /* REPORT must be initialised; it is ended here. ERR_MEMORY and ERR_STATE are our own failure; the caller refuses then. */
 ERR_MUST_USE int js_judge(const struct policy_profile *profile, const struct js_source *source,
                           struct check_report *report, struct js_judged *ret, struct err *err);

@@ -175,7 +175,10 @@ int js_program_close(const struct check_ruleset *rules)
 
 int js_program_load(const struct check_ruleset *rules, struct err *err)
 {
-    int r = install(check_ruleset_profile(rules), err);
+    const struct policy_profile *profile = check_ruleset_profile(rules);
+    int r = install(profile, err);
+    if (r == 0)
+        r = js_judge_warm(profile, program.typescript, err);
     if (r < 0)
         return r;
     if (js_program_warm(rules) < 0)

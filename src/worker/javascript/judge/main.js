@@ -7,6 +7,7 @@
 //
 //   CordonJudge.judge(source, optionsJson)        -> answer: one text
 //   CordonJudge.link(entry, files, optionsJson)   -> answer: the text of path ENTRY and what it imports, as scripts
+//   CordonJudge.warm(optionsJson)                 judges texts of its own, in a template (warm.js)
 //
 // link: files is {"path": "source" | null}; null says that the worker found no such file. While the answer's `needs` is not empty, the worker
 // reads these paths of the workspace, adds them to files and calls again; `scripts` is empty until then. A text without
@@ -41,6 +42,7 @@
 // the worker replaces `eval` and `Function` by functions that throw SecurityError (Function keeps its prototype, so that `instanceof Function` works), and
 // takes `constructor` off the prototypes of the four kinds of functions.
 import { judgeText, linkGraph } from './link.js';
+import { warm } from './warm.js';
 
 let readText = null, readOptions = null;
 const optionsOf = (text) => {
@@ -54,4 +56,5 @@ const optionsOf = (text) => {
 globalThis.CordonJudge = Object.freeze({
   judge: (source, options) => judgeText(String(source), optionsOf(options)),
   link: (entry, files, options) => linkGraph(String(entry), files, optionsOf(options)),
+  warm: (options) => warm(optionsOf(options)),
 });
