@@ -16,7 +16,7 @@ static const char config[] =
     "{\"name\": \"a\", \"tier\": \"worker\", \"shape\": \"anthropic\", \"models\": [\"m\", "
     "\"m\"]}]}";
 
-static void request(struct proxy_front *f, struct proxy_conn *c, unsigned kind)
+static void request(struct proxy_front *f, struct http_conn *c, unsigned kind)
 {
     static const char *const paths[] = {"chat/completions", "messages", "responses"};
     char body[100], text[400];
@@ -27,7 +27,7 @@ static void request(struct proxy_front *f, struct proxy_conn *c, unsigned kind)
                            "application/json\r\nAuthorization: Bearer "
                            "tttttttttttttttttttttttttttttttt\r\nContent-Length: %zu\r\n\r\n%s",
                            paths[kind % 3], strlen(body), body);
-    proxy_conn_bytes(f, c, text, (size_t)n);
+    http_conn_bytes(&f->server, c, text, (size_t)n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -37,30 +37,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || proxy_front_config_read(config, sizeof config - 1, &c, &err) < 0)
         return 0;
     struct proxy_front *f = proxy_front_new(&c);
-    struct proxy_conn *conn = f ? proxy_conn_accept(f) : NULL;
+    struct http_conn *conn = f ? http_conn_accept(&f->server) : NULL;
     const size_t most = (size_t)(data[0] >> 3) + 1;
     if (conn) {
         request(f, conn, data[0] & 7);
-        base_assert(conn->call);
-        proxy_call_may(conn->call, 0, 0, "");
+        base_assert(conn->work);
+        proxy_call_may(conn->work, 0, 0, "");
     }
     data++;
     size--;
-    while (conn && conn->call && size) { /* a second attempt gets what the first one left */
+    while (conn && conn->work && size) { /* a second attempt gets what the first one left */
         const size_t n = most < size ? most : size;
-        proxy_call_status(conn->call, 200);
-        proxy_call_bytes(conn->call, (const char *)data, n);
+        proxy_call_status(conn->work, 200);
+        proxy_call_bytes(conn->work, (const char *)data, n);
         data += n;
         size -= n;
     }
-    if (conn && conn->call)
-        proxy_call_end(conn->call, PROXY_END_WHOLE);
-    if (conn && conn->call) /* the tier above */
-        proxy_call_end(conn->call, PROXY_END_SILENT);
+    if (conn && conn->work)
+        proxy_call_end(conn->work, PROXY_END_WHOLE);
+    if (conn && conn->work) /* the tier above */
+        proxy_call_end(conn->work, PROXY_END_SILENT);
     if (conn)
         base_assert(conn->out.len == 0 || memcmp(conn->out.data, "HTTP/1.1 ", 9) == 0);
     if (conn && !conn->broken)
-        base_assert(!conn->call && conn->state == PROXY_CONN_WRITING);
+        base_assert(!conn->work && conn->state == HTTP_CONN_WRITING);
     proxy_front_free(f);
     proxy_front_config_done(&c);
     return 0;

@@ -32,18 +32,18 @@ static void answer(struct serve_front *f, const uint8_t *body, size_t len)
 }
 
 /* What a loop does after each look. */
-static void settle(struct serve_http *h, struct serve_http_conn *conns[CONNS], bool begun[CONNS])
+static void settle(struct serve_http *h, struct http_conn *conns[CONNS], bool begun[CONNS])
 {
-    (void)serve_http_tick(h);
+    (void)http_server_tick(&h->server);
     for (size_t i = 0; i < CONNS; i++) {
         if (conns[i] && conns[i]->out.len && !begun[i]) {
             base_assert(memcmp(conns[i]->out.data, "HTTP/1.1 ", 9) == 0);
             begun[i] = true;
         }
         if (conns[i] && !conns[i]->broken)
-            serve_http_wrote(h, conns[i], conns[i]->out.len - conns[i]->written);
+            http_conn_wrote(&h->server, conns[i], conns[i]->out.len - conns[i]->written);
         if (conns[i] && conns[i]->broken) {
-            serve_http_left(h, conns[i]);
+            http_conn_left(&h->server, conns[i]);
             conns[i] = NULL;
             begun[i] = false;
         }
@@ -58,22 +58,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct serve_http_config web = {.token = "", .names = "a.example"};
     struct serve_front *f = serve_front_new(&config);
     struct serve_http *h = f ? serve_http_new(f, &web) : NULL;
-    struct serve_http_conn *conns[CONNS] = {NULL};
+    struct http_conn *conns[CONNS] = {NULL};
     bool begun[CONNS] = {false};
     last = 0;
     while (h && size > 2) {
         const size_t which = data[0] % CONNS, most = size - 3,
                      asked = (size_t)data[1] << 8 | data[2], len = asked < most ? asked : most;
         if (!conns[which])
-            conns[which] = serve_http_accept(h);
+            conns[which] = http_conn_accept(&h->server);
         if (data[0] >= 0xf0) {
-            h->now_ms += 3600000;
+            h->server.now_ms += 3600000;
         } else if (data[0] >= 0xe0) {
             conns[which]->broken = true;
         } else if (data[0] >= 0xd0 && len < LIMIT_SERVE_PIECE) {
             answer(f, data + 3, len);
-        } else if (serve_http_reads(conns[which])) {
-            serve_http_bytes(h, conns[which], (const char *)data + 3, len < 32768 ? len : 32768);
+        } else if (http_conn_reads(conns[which])) {
+            http_conn_bytes(&h->server, conns[which], (const char *)data + 3,
+                            len < 32768 ? len : 32768);
         }
         settle(h, conns, begun);
         data += 3 + len;

@@ -9,7 +9,7 @@
 
 enum { WAITING = 5 };
 
-static void send_call(struct serve_http *h, struct serve_http_conn *c)
+static void send_call(struct serve_http *h, struct http_conn *c)
 {
     static const char body[] =
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/"
@@ -23,7 +23,7 @@ static void send_call(struct serve_http *h, struct serve_http_conn *c)
                            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n"
                            "Mcp-Name: execute_code\r\nContent-Length: %zu\r\n\r\n%s",
                            strlen(body), body);
-    serve_http_bytes(h, c, text, (size_t)n);
+    http_conn_bytes(&h->server, c, text, (size_t)n);
 }
 
 /* As cordond refuses a call: what matters is that it is over. */
@@ -46,32 +46,33 @@ int main(void)
     const struct serve_http_config web = {.token = "x", .names = ""};
     struct serve_front *f = serve_front_new(&config);
     struct serve_http *h = f ? serve_http_new(f, &web) : NULL;
-    struct serve_http_conn *late[WAITING];
+    struct http_conn *late[WAITING];
     size_t begun = 0;
     if (!tap_ok(h, "a server without descriptors is made"))
         return tap_done();
     for (int i = 0; i < WAITING; i++) /* the first places of the table */
-        late[i] = serve_http_accept(h);
+        late[i] = http_conn_accept(&h->server);
     for (int i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
-        struct serve_http_conn *c = serve_http_accept(h);
+        struct http_conn *c = http_conn_accept(&h->server);
         send_call(h, c);
-        begun += c->state == SERVE_HTTP_WAITING;
+        begun += c->state == HTTP_CONN_WAITING;
     }
     tap_eq_int(begun, LIMIT_SERVE_REQUESTS, "as many calls as there may be at once are begun");
     for (int i = WAITING - 1; i >= 0; i--) /* the last place first */
         send_call(h, late[i]);
-    (void)serve_http_tick(h);
-    tap_ok(serve_http_first(h) == late[WAITING - 1], "who came first is the first in the queue");
+    (void)http_server_tick(&h->server);
+    tap_ok(http_server_first(&h->server) == late[WAITING - 1],
+           "who came first is the first in the queue");
     for (int i = WAITING - 1; i >= 0; i--) {
         answer(f, (uint64_t)(WAITING - i)); /* one of those that are worked on */
         if (i == WAITING - 2) {             /* who comes now does not pass those that wait */
-            struct serve_http_conn *c = serve_http_accept(h);
+            struct http_conn *c = http_conn_accept(&h->server);
             send_call(h, c);
-            tap_ok(c->state == SERVE_HTTP_READY, "a call that comes when others wait is queued");
+            tap_ok(c->state == HTTP_CONN_READY, "a call that comes when others wait is queued");
         }
-        (void)serve_http_tick(h);
-        tap_ok(late[i]->state == SERVE_HTTP_WAITING &&
-                   (i == 0 || late[i - 1]->state == SERVE_HTTP_READY),
+        (void)http_server_tick(&h->server);
+        tap_ok(late[i]->state == HTTP_CONN_WAITING &&
+                   (i == 0 || late[i - 1]->state == HTTP_CONN_READY),
                "call %d of the queue is begun next, and not the one after it", WAITING - i);
     }
     serve_http_free(h);

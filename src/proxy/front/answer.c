@@ -8,20 +8,20 @@
 
 #define DUMP (JSON_COMPACT | JSON_REAL_PRECISION(17))
 
-void proxy_conn_put(struct proxy_conn *c, const void *data, size_t len)
+static void put(struct http_conn *c, const void *data, size_t len)
 {
     if (c->out.len - c->written > LIMIT_PROXY_UNREAD || buf_add(&c->out, data, len) < 0)
         c->broken = true;
 }
 
-static void put_text(struct proxy_conn *c, const char *s)
+static void put_text(struct http_conn *c, const char *s)
 {
-    proxy_conn_put(c, s, strlen(s));
+    put(c, s, strlen(s));
 }
 
 /* ---- heads ---- */
 
-static void put_head(struct proxy_conn *c, int status, const char *fields)
+static void put_head(struct http_conn *c, int status, const char *fields)
 {
     char line[128];
     snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\nCache-Control: no-store\r\n", status,
@@ -31,7 +31,7 @@ static void put_head(struct proxy_conn *c, int status, const char *fields)
     put_text(c, c->q.close ? "Connection: close\r\n" : "");
 }
 
-static void put_body(struct proxy_conn *c, int status, const char *fields, const char *body)
+static void put_body(struct http_conn *c, int status, const char *fields, const char *body)
 {
     char length[64];
     snprintf(length, sizeof length, "Content-Length: %zu\r\n\r\n", strlen(body));
@@ -39,7 +39,7 @@ static void put_body(struct proxy_conn *c, int status, const char *fields, const
     put_text(c, "Content-Type: application/json\r\n");
     put_text(c, length);
     put_text(c, body);
-    c->state = PROXY_CONN_WRITING;
+    c->state = HTTP_CONN_WRITING;
 }
 
 /* ---- errors ---- */
@@ -73,7 +73,7 @@ static json_t *error_of(bool anthropic, int status, const char *why)
                                  "param", "code");
 }
 
-void proxy_answer_error(struct proxy_conn *conn, bool anthropic, int status, uint64_t seconds,
+void proxy_answer_error(struct http_conn *conn, bool anthropic, int status, uint64_t seconds,
                         const char *why)
 {
     char fields[64] = "";
@@ -105,7 +105,7 @@ void proxy_answer_failed(struct proxy_call *c, int status, uint64_t seconds, con
         proxy_answer_event(c, o);
     json_decref(o);
     put_text(c->conn, "0\r\n\r\n");
-    c->conn->state = PROXY_CONN_WRITING;
+    c->conn->state = HTTP_CONN_WRITING;
 }
 
 /* ---- streams ---- */
@@ -129,7 +129,7 @@ void proxy_answer_raw(struct proxy_call *c, const char *line)
     put_text(c->conn, size);
     put_text(c->conn, line);
     put_text(c->conn, "\r\n");
-    c->conn->beat_ms = c->front->now_ms + LIMIT_HTTP_BEAT_MS;
+    c->beat_ms = c->front->server.now_ms + LIMIT_HTTP_BEAT_MS;
 }
 
 void proxy_answer_event(struct proxy_call *c, json_t *event)
@@ -155,7 +155,7 @@ void proxy_answer_done(struct proxy_call *c)
 {
     begin(c);
     put_text(c->conn, "0\r\n\r\n");
-    c->conn->state = PROXY_CONN_WRITING;
+    c->conn->state = HTTP_CONN_WRITING;
 }
 
 void proxy_answer_json(struct proxy_call *c, int status, json_t *body)

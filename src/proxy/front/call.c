@@ -30,7 +30,7 @@ static void keep_header(struct proxy_call *c, size_t i, const char *name)
         snprintf(c->headers[i], sizeof c->headers[i], "%s: %s", name, value);
 }
 
-struct proxy_call *proxy_call_new(struct proxy_front *f, struct proxy_conn *conn,
+struct proxy_call *proxy_call_new(struct proxy_front *f, struct http_conn *conn,
                                   const struct proxy_shape *shape, unsigned client, json_t *request)
 {
     struct proxy_call *c = calloc(1, sizeof *c);
@@ -47,7 +47,8 @@ struct proxy_call *proxy_call_new(struct proxy_front *f, struct proxy_conn *conn
         .model = json_string_value(json_object_get(request, "model")),
         .streams = json_is_true(json_object_get(request, "stream")),
         .wants_usage = json_is_true(json_object_get(options, "include_usage")),
-        .begun_ms = f->now_ms,
+        .begun_ms = f->server.now_ms,
+        .beat_ms = f->server.now_ms + LIMIT_HTTP_BEAT_MS,
     };
     c->last = &c->first;
     buf_init(&c->error, LIMIT_PROXY_ERROR);
@@ -60,8 +61,8 @@ struct proxy_call *proxy_call_new(struct proxy_front *f, struct proxy_conn *conn
         if (!c->headers[0][0])
             snprintf(c->headers[0], sizeof c->headers[0], "anthropic-version: 2023-06-01");
     }
-    conn->call = c;
-    conn->state = PROXY_CONN_CALL;
+    conn->work = c;
+    conn->state = HTTP_CONN_WAITING;
     f->calls++;
     return c;
 }
@@ -89,8 +90,9 @@ static void send_over(struct proxy_call *c, const char *status, const char *why)
 {
     struct proxy_front *f = c->front;
     struct proxy_over *o = &c->over;
-    const uint64_t numbers[PROXY_OVER_NUMBERS] = {
-        o->tokens_in, o->tokens_out, c->attempts, o->tokens_cut, o->onset, f->now_ms - c->begun_ms};
+    const uint64_t numbers[PROXY_OVER_NUMBERS] = {o->tokens_in, o->tokens_out,
+                                                  c->attempts,  o->tokens_cut,
+                                                  o->onset,     f->server.now_ms - c->begun_ms};
     char *prompt = f->config->prompts ? json_dumps(c->request, JSON_COMPACT) : NULL;
     const size_t len = prompt ? strlen(prompt) : 0;
     struct buf frame;
@@ -115,7 +117,7 @@ static void end(struct proxy_call *c, const char *status, const char *why)
     if (c->phase == PROXY_RUNNING)
         send_over(c, status, why);
     c->phase = PROXY_OVER_PHASE;
-    c->conn->call = NULL;
+    c->conn->work = NULL;
     proxy_call_free(c);
 }
 
@@ -284,7 +286,7 @@ void proxy_call_bytes(struct proxy_call *c, const char *data, size_t len)
 {
     const uint64_t stream = c->stream;
     struct proxy_front *f = c->front;
-    struct proxy_conn *conn = c->conn;
+    struct http_conn *conn = c->conn;
     if (c->status != 200) {
         const size_t room = c->error.max - c->error.len;
         (void)!buf_add(&c->error, data, len < room ? len : room);
@@ -302,7 +304,7 @@ void proxy_call_bytes(struct proxy_call *c, const char *data, size_t len)
         len -= used;
         if (!event)
             continue;
-        if (!take_event(c) || conn->call != c || c->stream != stream)
+        if (!take_event(c) || conn->work != c || c->stream != stream)
             return;
         proxy_sse_next(&c->sse);
     }

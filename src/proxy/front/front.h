@@ -10,7 +10,7 @@
 #define PROXY_FRONT_FRONT_H
 
 #include "gate/escalate.h"
-#include "http/http.h"
+#include "http/server.h"
 #include "monitor/monitor.h"
 #include "proxy/front/sse.h"
 #include "proxy/table.h"
@@ -91,10 +91,9 @@ extern const struct proxy_shape proxy_shape_chat, proxy_shape_messages, proxy_sh
 /* ASKING (cordon-proxy whether it may be made) -> RUNNING (an attempt) -> RUNNING (the next one) -> OVER */
 enum proxy_phase { PROXY_ASKING, PROXY_RUNNING, PROXY_OVER_PHASE };
 
-struct proxy_conn;
 struct proxy_call {
     struct proxy_front *front;
-    struct proxy_conn *conn;
+    struct http_conn *conn;
     const struct proxy_shape *shape;
     enum proxy_phase phase;
     uint64_t number, stream; /* stream: of the attempt; 0: none is open */
@@ -131,12 +130,12 @@ struct proxy_call {
     struct buf arguments;
     char id[128];
     struct proxy_over over;
-    uint64_t begun_ms;
+    uint64_t begun_ms, beat_ms; /* beat: when its client is told that the stream lives */
     char asked[400];
 };
 
 /* call.c */
-struct proxy_call *proxy_call_new(struct proxy_front *f, struct proxy_conn *conn,
+struct proxy_call *proxy_call_new(struct proxy_front *f, struct http_conn *conn,
                                   const struct proxy_shape *shape, unsigned client,
                                   json_t *request);
 /* Whether cordon-proxy lets it be made. */
@@ -180,7 +179,7 @@ void proxy_answer_raw(struct proxy_call *c, const char *line);
 void proxy_answer_done(struct proxy_call *c);
 void proxy_answer_json(struct proxy_call *c, int status, json_t *body);
 /* By the protocol of the path that was asked for. */
-void proxy_answer_error(struct proxy_conn *conn, bool anthropic, int status, uint64_t seconds,
+void proxy_answer_error(struct http_conn *conn, bool anthropic, int status, uint64_t seconds,
                         const char *why);
 void proxy_answer_failed(struct proxy_call *c, int status, uint64_t seconds, const char *why);
 /* {"reason": ..., "detector": ..., "tokens": ...} */
@@ -188,57 +187,30 @@ json_t *proxy_answer_verdict(const struct proxy_call *c);
 
 /* ---- clients ---- */
 
-/* A connection: HEAD (a request comes in) -> BODY -> CALL (its call is carried) -> WRITING -> HEAD, or LINGER where it is to end. */
-enum proxy_state {
-    PROXY_CONN_UNUSED,
-    PROXY_CONN_HEAD,
-    PROXY_CONN_BODY,
-    PROXY_CONN_CALL,
-    PROXY_CONN_WRITING,
-    PROXY_CONN_LINGER
-};
-struct proxy_conn {
-    enum proxy_state state;
-    bool broken;
-    struct buf in, head, body, out;
-    size_t scanned, written;
-    struct http_head q;
-    struct http_body decoder;
-    struct proxy_call *call;
-    const struct proxy_shape *shape; /* of the path; NULL: it has none */
-    unsigned client;
-    uint64_t deadline_ms, beat_ms;
-};
-
+/* A connection's `work` is its call, its `route` the shape of the path (NULL: it has none), its `client` a number of the configuration. */
 #define PROXY_CONNS (LIMIT_PROXY_STREAMS + 32)
 struct proxy_front {
     const struct proxy_front_config *config;
     struct wire_queue out; /* to cordon-proxy */
-    uint64_t now_ms, numbers;
+    struct http_server server;
+    uint64_t numbers;
     size_t calls, ended; /* that are carried; that ended since memory was given back */
     int bad;             /* no memory for a frame; sticks */
-    struct proxy_conn conns[PROXY_CONNS];
+    struct http_conn conns[PROXY_CONNS];
 };
 
+/* owner.c */
 struct proxy_front *proxy_front_new(const struct proxy_front_config *config);
 void proxy_front_free(struct proxy_front *f);
-/* conn.c */
-struct proxy_conn *proxy_conn_accept(struct proxy_front *f);
-void proxy_conn_bytes(struct proxy_front *f, struct proxy_conn *c, const char *data, size_t len);
-void proxy_conn_wrote(struct proxy_front *f, struct proxy_conn *c, size_t len);
-void proxy_conn_left(struct proxy_front *f, struct proxy_conn *c);
-bool proxy_conn_reads(const struct proxy_conn *c);
-uint64_t proxy_front_tick(struct proxy_front *f);
-void proxy_conn_put(struct proxy_conn *c, const void *data, size_t len);
 /* A frame of cordon-proxy. An error: it is not of the table. */
 ERR_MUST_USE int proxy_front_frame(struct proxy_front *f, const void *frame, size_t len,
                                    struct err *err);
 
 /* route.c */
-int proxy_route_admit(struct proxy_front *f, struct proxy_conn *c);
-void proxy_route_begin(struct proxy_front *f, struct proxy_conn *c);
+int proxy_route_admit(struct proxy_front *f, struct http_conn *c);
+bool proxy_route_begin(struct proxy_front *f, struct http_conn *c);
 
-/* loop.c: the listening socket at 0, cordon-proxy at 3, until that one ends. */
+/* The listening socket at 0, cordon-proxy at 3, until that one ends. */
 ERR_MUST_USE int proxy_front_run(const struct proxy_front_config *config, struct err *err);
 
 #endif

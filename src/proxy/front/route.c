@@ -24,24 +24,25 @@ static bool find_client(const struct proxy_front *f, const struct http_head *q, 
     return found;
 }
 
-int proxy_route_admit(struct proxy_front *f, struct proxy_conn *c)
+int proxy_route_admit(struct proxy_front *f, struct http_conn *c)
 {
     const struct http_head *q = &c->q;
-    c->shape = NULL;
+    const struct proxy_shape *shape = NULL;
     for (size_t i = 0; shapes[i]; i++)
         if (http_is_path(q, shapes[i]->path))
-            c->shape = shapes[i];
+            shape = shapes[i];
+    c->route = shape;
     if (!http_is_ours(q, ""))
         return 403;
     if (!find_client(f, q, &c->client))
         return 401;
-    if (!c->shape && !http_is_path(q, MODELS))
+    if (!shape && !http_is_path(q, MODELS))
         return 404;
-    if (q->method != (c->shape ? HTTP_POST : HTTP_GET))
+    if (q->method != (shape ? HTTP_POST : HTTP_GET))
         return 405;
-    if (!c->shape && (q->length || q->chunked))
+    if (!shape && (q->length || q->chunked))
         return 400;
-    if (c->shape && !http_is_json(q))
+    if (shape && !http_is_json(q))
         return 415;
     return q->length > LIMIT_PROXY_BODY ? 413 : 0;
 }
@@ -58,7 +59,7 @@ static bool listed(const json_t *list, const char *name)
 }
 
 /* The names that clients may use; the two protocols have different members, which do not disturb each other. */
-static void list_models(struct proxy_front *f, struct proxy_conn *c)
+static void list_models(struct proxy_front *f, struct http_conn *c)
 {
     json_t *data = json_array(), *o = NULL;
     for (size_t i = 0; i < f->config->nupstreams; i++)
@@ -81,16 +82,16 @@ static void list_models(struct proxy_front *f, struct proxy_conn *c)
 
 static void refuse(struct proxy_call *c, int status, const char *why)
 {
-    struct proxy_conn *conn = c->conn;
+    struct http_conn *conn = c->conn;
     proxy_answer_error(conn, c->shape->anthropic, status, 0, why);
-    conn->call = NULL;
+    conn->work = NULL;
     proxy_call_free(c);
 }
 
-static void begin_call(struct proxy_front *f, struct proxy_conn *conn, json_t *request)
+static void begin_call(struct proxy_front *f, struct http_conn *conn, json_t *request)
 {
     char why[300];
-    struct proxy_call *c = proxy_call_new(f, conn, conn->shape, conn->client, request);
+    struct proxy_call *c = proxy_call_new(f, conn, conn->route, conn->client, request);
     if (!c) {
         conn->broken = true;
     } else if (!c->model || strlen(c->model) > 200) {
@@ -105,19 +106,21 @@ static void begin_call(struct proxy_front *f, struct proxy_conn *conn, json_t *r
     }
 }
 
-void proxy_route_begin(struct proxy_front *f, struct proxy_conn *c)
+bool proxy_route_begin(struct proxy_front *f, struct http_conn *c)
 {
+    const struct proxy_shape *shape = c->route;
     json_error_t problem;
-    if (!c->shape) {
+    if (!shape) {
         list_models(f, c);
-        return;
+        return true;
     }
     json_t *o =
         json_loadb(c->body.len ? c->body.data : "", c->body.len, JSON_REJECT_DUPLICATES, &problem);
     if (json_is_object(o))
         begin_call(f, c, o);
     else
-        proxy_answer_error(c, c->shape->anthropic, 400, 0,
+        proxy_answer_error(c, shape->anthropic, 400, 0,
                            o ? "the body must be an object" : "the body is no JSON");
     json_decref(o);
+    return true;
 }

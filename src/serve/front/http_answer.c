@@ -11,18 +11,18 @@
 /* ---- responses ---- */
 
 /* A connection that cannot be written to is closed. */
-static void put(struct serve_http_conn *c, const char *data, size_t len)
+static void put(struct http_conn *c, const char *data, size_t len)
 {
     if (!c->broken && buf_add(&c->out, data, len) < 0)
         c->broken = true;
 }
 
-static void put_text(struct serve_http_conn *c, const char *text)
+static void put_text(struct http_conn *c, const char *text)
 {
     put(c, text, strlen(text));
 }
 
-static void put_head(struct serve_http_conn *c, int status, const char *fields)
+static void put_head(struct http_conn *c, int status, const char *fields)
 {
     char line[160], date[64] = "";
     struct tm t;
@@ -36,7 +36,7 @@ static void put_head(struct serve_http_conn *c, int status, const char *fields)
     put_text(c, c->q.close ? "Connection: close\r\n" : "");
 }
 
-void serve_http_answer(struct serve_http_conn *c, int status, const char *fields, const char *type,
+void serve_http_answer(struct http_conn *c, int status, const char *fields, const char *type,
                        const char *body, size_t len)
 {
     char line[160];
@@ -47,8 +47,8 @@ void serve_http_answer(struct serve_http_conn *c, int status, const char *fields
         snprintf(line, sizeof line, "Content-Length: 0\r\n\r\n");
     put_text(c, line);
     put(c, body, type ? len : 0);
-    c->exchange = NULL;
-    c->state = SERVE_HTTP_WRITING;
+    c->work = NULL;
+    c->state = HTTP_CONN_WRITING;
 }
 
 /* The document that a 401 points to; also where the host is not one of ours, so the host is not in it by force. */
@@ -60,7 +60,7 @@ static const char *scheme(const char *host)
                     : "https"; /* from elsewhere it comes through a proxy that speaks TLS */
 }
 
-void serve_http_refuse(struct serve_http_conn *c, int status, const char *why)
+void serve_http_refuse(struct http_conn *c, int status, const char *why)
 {
     char fields[400] = "", text[300];
     const char *host = http_find(&c->q, "host");
@@ -73,15 +73,11 @@ void serve_http_refuse(struct serve_http_conn *c, int status, const char *why)
         snprintf(fields, sizeof fields, "Allow: POST, GET, DELETE\r\n");
     if (status == 503)
         snprintf(fields, sizeof fields, "Retry-After: 1\r\n");
-    /* what was not read of it cannot be told from the next request */
-    if (c->state == SERVE_HTTP_HEAD || c->state == SERVE_HTTP_BODY)
-        c->q.close = c->q.close || status == 408 || c->state == SERVE_HTTP_BODY || c->q.length ||
-                     c->q.chunked || !host;
     snprintf(text, sizeof text, "%s\n", why ? why : http_phrase(status));
     serve_http_answer(c, status, fields, "text/plain", text, strlen(text));
 }
 
-void serve_http_metadata(struct serve_http_conn *c)
+void serve_http_metadata(struct http_conn *c)
 {
     const char *host = http_find(&c->q, "host");
     struct buf text;
@@ -116,7 +112,7 @@ static void put_chunk(struct serve_http_exchange *x, const char *data, size_t le
     put_text(x->conn, size);
     put(x->conn, data, len);
     put_text(x->conn, "\r\n");
-    x->beat_ms = x->http->now_ms + LIMIT_HTTP_BEAT_MS;
+    x->beat_ms = x->http->server.now_ms + LIMIT_HTTP_BEAT_MS;
 }
 
 /* One event, with its number where it can be asked for again. */
@@ -151,7 +147,7 @@ static void put_stream_head(struct serve_http_exchange *x)
              "Content-Type: text/event-stream\r\nX-Accel-Buffering: no\r\n"
              "Transfer-Encoding: chunked\r\n");
     put_text(x->conn, "\r\n");
-    x->beat_ms = x->http->now_ms + LIMIT_HTTP_BEAT_MS;
+    x->beat_ms = x->http->server.now_ms + LIMIT_HTTP_BEAT_MS;
 }
 
 void serve_http_stream_begin(struct serve_http_exchange *x)
@@ -178,24 +174,23 @@ static void finish_stream(struct serve_http_exchange *x)
     if (!x->conn)
         return;
     put_text(x->conn, "0\r\n\r\n");
-    x->conn->exchange = NULL;
-    x->conn->state = SERVE_HTTP_WRITING;
+    x->conn->work = NULL;
+    x->conn->state = HTTP_CONN_WRITING;
     x->conn = NULL;
 }
 
-void serve_http_stream_resume(struct serve_http_exchange *x, struct serve_http_conn *c,
-                              uint64_t after)
+void serve_http_stream_resume(struct serve_http_exchange *x, struct http_conn *c, uint64_t after)
 {
     char id[64];
     const int n = snprintf(id, sizeof id, "id: %llu-%llu\n", (unsigned long long)x->number,
                            (unsigned long long)after + 1);
     if (x->conn) { /* the old one is dead, only nobody has noticed */
         x->conn->broken = true;
-        x->conn->exchange = NULL;
+        x->conn->work = NULL;
     }
     x->conn = c;
-    c->exchange = x;
-    c->state = SERVE_HTTP_WAITING;
+    c->work = x;
+    c->state = HTTP_CONN_WAITING;
     put_stream_head(x);
     const char *rest = x->log.len ? memmem(x->log.data, x->log.len, id, (size_t)n) : NULL;
     if (rest)
@@ -225,7 +220,7 @@ static int status_of(const struct serve_http_exchange *x)
 static void put_json(struct serve_http_exchange *x, const char *text, size_t len)
 {
     char fields[100] = "";
-    struct serve_http_conn *c = x->conn;
+    struct http_conn *c = x->conn;
     if (x->opens && x->talk.opened && !x->sink.code) {
         const struct serve_http_session *s = serve_http_session_new(x->http, &x->talk);
         if (!s) {
@@ -241,7 +236,7 @@ static void put_json(struct serve_http_exchange *x, const char *text, size_t len
 static void finish(struct serve_http_exchange *x)
 {
     x->over = true;
-    x->over_ms = x->http->now_ms;
+    x->over_ms = x->http->server.now_ms;
     if (x->streams)
         finish_stream(x);
     if (!x->session || !x->streams)
@@ -274,7 +269,7 @@ static int sink_put(struct serve_sink *s, enum serve_put kind, const char *text,
 }
 
 /* An unused one; else that which was over for the longest. */
-struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct serve_http_conn *c)
+struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct http_conn *c)
 {
     struct serve_http_exchange *x = NULL;
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES && !(x && !x->used); i++) {
@@ -292,9 +287,9 @@ struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct
                                       .number = ++h->numbers,
                                       .json = http_accepts(&c->q, "application/json"),
                                       .events = http_accepts(&c->q, "text/event-stream"),
-                                      .beat_ms = h->now_ms + LIMIT_HTTP_BEAT_MS};
+                                      .beat_ms = h->server.now_ms + LIMIT_HTTP_BEAT_MS};
     buf_init(&x->log, LIMIT_SERVE_OUT);
-    c->exchange = x;
+    c->work = x;
     return x;
 }
 
@@ -304,8 +299,8 @@ void serve_http_exchange_free(struct serve_http_exchange *x)
         return;
     if (x->session && x->session->listening == x)
         x->session->listening = NULL;
-    if (x->conn && x->conn->exchange == x)
-        x->conn->exchange = NULL;
+    if (x->conn && x->conn->work == x)
+        x->conn->work = NULL;
     buf_done(&x->log);
     x->used = false;
 }

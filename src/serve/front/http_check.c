@@ -23,8 +23,8 @@ static int admit_post(const struct serve_http *h, const struct http_head *q)
     if (q->length > LIMIT_SERVE_LINE)
         return 413;
     for (size_t i = 0; i < LIMIT_HTTP_CONNECTIONS; i++) {
-        const struct serve_http_conn *c = &h->conns[i];
-        const uint64_t whole = c->state == SERVE_HTTP_BODY ? c->q.length : 0;
+        const struct http_conn *c = &h->conns[i];
+        const uint64_t whole = c->state == HTTP_CONN_BODY ? c->q.length : 0;
         held += whole > c->body.len ? whole : c->body.len;
     }
     return held > LIMIT_HTTP_BODIES ? 503 : 0;

@@ -14,7 +14,7 @@ int serve_http_figures_admit(const struct http_head *q)
     return known && q->method == HTTP_GET ? 0 : 404;
 }
 
-bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c)
+bool serve_http_figures_begin(struct serve_http *h, struct http_conn *c)
 {
     if (!serve_calls_room(h->front))
         return false;
@@ -29,7 +29,7 @@ bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c)
     x->sink.head = NULL;
     x->plain = true;
     x->events = false;
-    c->state = SERVE_HTTP_WAITING;
+    c->state = HTTP_CONN_WAITING;
     serve_calls_start(h->front, &to, "", &q, "", "");
     return true;
 }

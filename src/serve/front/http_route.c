@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The session that the request names, which must be there. NULL: it was refused. */
-static struct serve_http_session *session_of(struct serve_http *h, struct serve_http_conn *c)
+static struct serve_http_session *session_of(struct serve_http *h, struct http_conn *c)
 {
     const char *id = http_find(&c->q, "mcp-session-id"),
                *version = http_find(&c->q, "mcp-protocol-version");
@@ -61,7 +61,7 @@ static struct serve_http_exchange *find_stream(struct serve_http *h,
     return NULL;
 }
 
-static void listen_to(struct serve_http *h, struct serve_http_conn *c)
+static void listen_to(struct serve_http *h, struct http_conn *c)
 {
     struct serve_http_session *s = session_of(h, c);
     const char *last = http_find(&c->q, "last-event-id");
@@ -91,11 +91,11 @@ static void listen_to(struct serve_http *h, struct serve_http_conn *c)
     x->sink.head = NULL;
     x->session = s;
     s->listening = x;
-    c->state = SERVE_HTTP_WAITING;
+    c->state = HTTP_CONN_WAITING;
     serve_http_stream_begin(x);
 }
 
-static void end_session(struct serve_http *h, struct serve_http_conn *c)
+static void end_session(struct serve_http *h, struct http_conn *c)
 {
     struct serve_http_session *s = session_of(h, c);
     if (!s)
@@ -106,7 +106,7 @@ static void end_session(struct serve_http *h, struct serve_http_conn *c)
 
 /* ---- POST ---- */
 
-static void not_json(struct serve_http *h, struct serve_http_conn *c, const char *why)
+static void not_json(struct serve_http *h, struct http_conn *c, const char *why)
 {
     struct serve_http_exchange *x = serve_http_exchange_new(h, c);
     if (!x) {
@@ -124,7 +124,7 @@ static bool body_is_modern(json_t *message)
 }
 
 /* Begins MESSAGE: a reply may be there by the end of it, or nothing but that it was taken. */
-static void take(struct serve_http *h, struct serve_http_conn *c, json_t *message)
+static void take(struct serve_http *h, struct http_conn *c, json_t *message)
 {
     const char *method = json_string_value(json_object_get(message, "method"));
     const bool modern = says_modern(&c->q) || body_is_modern(message),
@@ -141,7 +141,7 @@ static void take(struct serve_http *h, struct serve_http_conn *c, json_t *messag
     x->modern = modern;
     x->opens = opens;
     x->session = s;
-    c->state = SERVE_HTTP_WAITING;
+    c->state = HTTP_CONN_WAITING;
     serve_rpc_take(h->front, s ? &s->talk : &x->talk, &x->sink, message);
     if (!x->used || x->number != number || x->over)
         return;
@@ -154,13 +154,13 @@ static void take(struct serve_http *h, struct serve_http_conn *c, json_t *messag
     }
 }
 
-static bool post(struct serve_http *h, struct serve_http_conn *c)
+static bool post(struct serve_http *h, struct http_conn *c)
 {
     char why[240];
     json_t *message = serve_rpc_parse(c->body.data ? c->body.data : "", c->body.len, why);
     const char *method = json_string_value(json_object_get(message, "method"));
     const bool calls = json_is_array(message) || (method && strcmp(method, "tools/call") == 0),
-               now = !calls || (serve_calls_room(h->front) && serve_http_first(h) == c);
+               now = !calls || (serve_calls_room(h->front) && http_server_first(&h->server) == c);
     if (!message)
         not_json(h, c, why);
     else if (now)
@@ -169,7 +169,7 @@ static bool post(struct serve_http *h, struct serve_http_conn *c)
     return now;
 }
 
-bool serve_http_begin(struct serve_http *h, struct serve_http_conn *c)
+bool serve_http_begin(struct serve_http *h, struct http_conn *c)
 {
     if (h->config.metrics)
         return serve_http_figures_begin(h, c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server side of Streamable HTTP: connections, exchanges and sessions, without a descriptor: whoever calls it reads and
- * writes. All connections are of one client for cordond: whoever has the token.
+/* The server side of Streamable HTTP: exchanges and sessions over the connections of http/server.h. All connections are of one
+ * client for cordond: whoever has the token.
  *
  * Takes:   bytes of connections, the time.
  * Gives:   bytes for connections; requests to the front that it belongs to.
@@ -10,39 +10,13 @@
 #ifndef SERVE_FRONT_HTTP_SERVER_H
 #define SERVE_FRONT_HTTP_SERVER_H
 
-#include "http/http.h"
+#include "http/server.h"
 #include "serve/front/inside.h"
+#include "serve/front/link.h"
 
 #define SERVE_HTTP_PATH     "/mcp"
 #define SERVE_HTTP_METADATA "/.well-known/oauth-protected-resource"
 #define SERVE_HTTP_SESSION  32 /* letters of a session's id: 160 random bits */
-
-/* A connection:
- *   HEAD (a request comes in) -> BODY -> READY (whole, not begun) -> WAITING (for its reply) -> WRITING -> HEAD
- * A refused one goes to WRITING from anywhere, and from there to LINGER where the connection is to end: then the client
- * is let read the answer before the connection is closed. */
-enum serve_http_state {
-    SERVE_HTTP_UNUSED,
-    SERVE_HTTP_HEAD,
-    SERVE_HTTP_BODY,
-    SERVE_HTTP_READY,
-    SERVE_HTTP_WAITING,
-    SERVE_HTTP_WRITING,
-    SERVE_HTTP_LINGER
-};
-
-struct serve_http_exchange;
-struct serve_http_conn {
-    enum serve_http_state state;
-    bool broken; /* to be closed at once */
-    struct buf in, head, body, out;
-    size_t scanned, taken, written; /* of the head; of in; of out */
-    struct http_head q;
-    struct http_body decoder;
-    struct serve_http_exchange *exchange; /* while WAITING */
-    uint64_t deadline_ms;                 /* of the state, or of the client's reading */
-    uint64_t turn;                        /* while READY: who came before whom */
-};
 
 struct serve_http_session {
     bool used;
@@ -60,7 +34,7 @@ struct serve_http_exchange {
     bool json, events;  /* what the client takes */
     bool streams, over; /* events were begun; the last reply was put */
     struct serve_http *http;
-    struct serve_http_conn *conn; /* NULL: it left */
+    struct http_conn *conn; /* NULL: it left */
     struct serve_http_session *session;
     struct serve_talk talk; /* where there is no session */
     uint64_t number, count; /* count: events so far */
@@ -71,50 +45,36 @@ struct serve_http_exchange {
 struct serve_http {
     struct serve_front *front;
     struct serve_http_config config;
-    uint64_t now_ms, numbers, turns;
-    struct serve_http_conn conns[LIMIT_HTTP_CONNECTIONS];
+    struct serve_link link; /* to cordond; of a server that runs */
+    struct http_server server;
+    uint64_t numbers;
+    struct http_conn conns[LIMIT_HTTP_CONNECTIONS];
     struct serve_http_exchange exchanges[LIMIT_HTTP_EXCHANGES];
     struct serve_http_session sessions[LIMIT_HTTP_SESSIONS];
 };
 
-/* http_conn.c */
+/* http_owner.c */
 struct serve_http *serve_http_new(struct serve_front *f, const struct serve_http_config *config);
 void serve_http_free(struct serve_http *h);
-/* NULL: there is no room, not even by dropping one that is idle. */
-struct serve_http_conn *serve_http_accept(struct serve_http *h);
-void serve_http_bytes(struct serve_http *h, struct serve_http_conn *c, const char *data,
-                      size_t len);
-/* So many bytes of c->out more were written. */
-void serve_http_wrote(struct serve_http *h, struct serve_http_conn *c, size_t len);
-/* The client ended its side, or is not there any more. */
-void serve_http_left(struct serve_http *h, struct serve_http_conn *c);
-bool serve_http_reads(const struct serve_http_conn *c);
-/* What is due by time, and requests that waited for room; when it is to be called again, in ms. */
-uint64_t serve_http_tick(struct serve_http *h);
-
-/* Who has been READY for the longest; NULL: nobody is. */
-struct serve_http_conn *serve_http_first(struct serve_http *h);
 
 /* http_check.c: 0, or the status that refuses the request. Nothing of its body was read. */
 int serve_http_admit(const struct serve_http *h, const struct http_head *q);
 
 /* http_figures.c: the port of --metrics. Begin as serve_http_begin. */
 int serve_http_figures_admit(const struct http_head *q);
-bool serve_http_figures_begin(struct serve_http *h, struct serve_http_conn *c);
+bool serve_http_figures_begin(struct serve_http *h, struct http_conn *c);
 
 /* http_answer.c */
-void serve_http_answer(struct serve_http_conn *c, int status, const char *fields, const char *type,
+void serve_http_answer(struct http_conn *c, int status, const char *fields, const char *type,
                        const char *body, size_t len);
-void serve_http_refuse(struct serve_http_conn *c, int status, const char *why);
-void serve_http_metadata(struct serve_http_conn *c);
-struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h,
-                                                    struct serve_http_conn *c);
+void serve_http_refuse(struct http_conn *c, int status, const char *why);
+void serve_http_metadata(struct http_conn *c);
+struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct http_conn *c);
 void serve_http_exchange_free(struct serve_http_exchange *x);
 void serve_http_stream_begin(struct serve_http_exchange *x);
 void serve_http_stream_beat(struct serve_http_exchange *x);
 /* Gives the exchange to another connection, with the events after the one of that number. */
-void serve_http_stream_resume(struct serve_http_exchange *x, struct serve_http_conn *c,
-                              uint64_t after);
+void serve_http_stream_resume(struct serve_http_exchange *x, struct http_conn *c, uint64_t after);
 
 /* http_sessions.c */
 struct serve_http_session *serve_http_session_new(struct serve_http *h,
@@ -125,6 +85,6 @@ void serve_http_session_end(struct serve_http *h, struct serve_http_session *s);
 void serve_http_sessions_tick(struct serve_http *h);
 
 /* http_route.c: a request that is whole. False: it waits for room, and is to be begun again. */
-bool serve_http_begin(struct serve_http *h, struct serve_http_conn *c);
+bool serve_http_begin(struct serve_http *h, struct http_conn *c);
 
 #endif

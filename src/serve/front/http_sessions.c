@@ -41,7 +41,7 @@ struct serve_http_session *serve_http_session_new(struct serve_http *h,
         return NULL;
     if (s->used)
         serve_http_session_end(h, s);
-    *s = (struct serve_http_session){.used = true, .talk = *talk, .called_ms = h->now_ms};
+    *s = (struct serve_http_session){.used = true, .talk = *talk, .called_ms = h->server.now_ms};
     s->used = new_id(s->id);
     return s->used ? s : NULL;
 }
@@ -52,7 +52,7 @@ struct serve_http_session *serve_http_session_find(struct serve_http *h, const c
         struct serve_http_session *s = &h->sessions[i];
         if (!s->used || strcmp(s->id, id) != 0)
             continue;
-        s->called_ms = h->now_ms;
+        s->called_ms = h->server.now_ms;
         return s;
     }
     return NULL;
@@ -77,12 +77,12 @@ void serve_http_sessions_tick(struct serve_http *h)
     size_t held = 0;
     for (size_t i = 0; i < LIMIT_HTTP_SESSIONS; i++) {
         struct serve_http_session *s = &h->sessions[i];
-        if (s->used && h->now_ms > s->called_ms + LIMIT_SERVE_IDLE_MS && !busy(h, s))
+        if (s->used && h->server.now_ms > s->called_ms + LIMIT_SERVE_IDLE_MS && !busy(h, s))
             serve_http_session_end(h, s);
     }
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES; i++) {
         struct serve_http_exchange *x = &h->exchanges[i];
-        if (x->used && x->over && h->now_ms > x->over_ms + LIMIT_HTTP_LOGS_MS)
+        if (x->used && x->over && h->server.now_ms > x->over_ms + LIMIT_HTTP_LOGS_MS)
             serve_http_exchange_free(x);
         held += x->used && x->over ? x->log.len : 0;
     }
