@@ -135,15 +135,17 @@ static void scan(const struct stream *s)
 
 static void counters(const struct stream *s)
 {
-    static struct cycle_history h;
+    struct cycle_history h;
     struct cycle_judged judged = {0};
     struct loop *l = loop_new(7);
-    h.count = 0;
+    if (!cycle_init(&h))
+        exit(2);
     for (size_t i = 0; i < s->count; i++) {
         cycle_remember(&h, &s->tokens[i]);
         struct loop_tail tail = loop_add(l, s->tokens[i].value >= 0 ? 1 : s->tokens[i].symbol);
         kept = cycle_is_loop(&h, &judged, tail, true);
     }
+    cycle_done(&h);
     loop_free(l);
 }
 

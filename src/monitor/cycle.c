@@ -3,18 +3,51 @@
  * what repeats: words, or numbers and marks. */
 #include "monitor/cycle.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define BYTE_MOST ((UINT64_C(1) << 56) - 1)
+#define SMALLEST  1024 /* tokens there is memory for at first: more than a drifting loop has */
+
+bool cycle_init(struct cycle_history *h)
+{
+    *h = (struct cycle_history){.room = SMALLEST};
+    h->ring = calloc(SMALLEST, sizeof *h->ring);
+    return h->ring;
+}
+
+void cycle_done(struct cycle_history *h)
+{
+    free(h->ring);
+}
+
+/* Twice the room, as long as nothing was forgotten. Without memory the ring stays as it is, and the oldest tokens are. */
+static void make_room(struct cycle_history *h)
+{
+    if (h->count != h->room || h->room == LOOP_SYMBOLS)
+        return;
+    struct cycle_token *more = realloc(h->ring, 2 * h->room * sizeof *more);
+    if (!more)
+        return;
+    h->ring = more;
+    h->room *= 2;
+}
 
 void cycle_remember(struct cycle_history *h, const struct token *t)
 {
-    bool list = t->kind == TOKEN_MARK ? memchr(",;|", t->mark, 3) != NULL : false;
-    h->ring[h->count++ % (2 * LOOP_SYMBOLS)] = (struct cycle_token){
-        t->byte, t->value, t->letters, list, t->kind == TOKEN_SPACE && t->mark == '\n'};
+    const bool list = t->kind == TOKEN_MARK && memchr(",;|", t->mark, 3) != NULL;
+    make_room(h);
+    h->ring[h->count++ % h->room] =
+        (struct cycle_token){.byte = t->byte & BYTE_MOST,
+                             .value = t->value,
+                             .letters = t->letters,
+                             .list = list,
+                             .line = t->kind == TOKEN_SPACE && t->mark == '\n'};
 }
 
 const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
 {
-    return &h->ring[n % (2 * LOOP_SYMBOLS)];
+    return &h->ring[n % h->room];
 }
 
 /* What is in a cycle: the last LAG tokens. */
@@ -77,7 +110,7 @@ bool cycle_is_loop(const struct cycle_history *h, struct cycle_judged *judged,
                    struct loop_tail tail, bool numbered)
 {
     uint64_t region = tail.length + tail.lag, onset = h->count - region;
-    if (!tail.lag || region < CYCLE_TOKENS || region < CYCLE_COPIES * tail.lag)
+    if (!tail.lag || region < CYCLE_TOKENS || region < CYCLE_COPIES * tail.lag || region > h->room)
         return false;
     if (judged->lag != tail.lag || judged->onset != onset)
         *judged = (struct cycle_judged){tail.lag, onset, needed(h, tail.lag, numbered)};

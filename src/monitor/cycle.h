@@ -29,15 +29,16 @@
 #define CYCLE_ROW_COPIES  64   /* ... so many times */
 
 struct cycle_token {
-    uint64_t byte;
-    int64_t value; /* of a number; -1: it is none */
-    bool letters, list,
-        line; /* a word; what stands between the items of a list; the end of a line */
+    uint64_t byte : 56;
+    uint64_t letters : 1, list : 1, line : 1; /* a word; what stands between the items of a list;
+                                                 the end of a line */
+    int64_t value;                            /* of a number; -1: it is none */
 };
 
 struct cycle_history {
     uint64_t count;
-    struct cycle_token ring[2 * LOOP_SYMBOLS]; /* more than the automaton remembers */
+    uint64_t room; /* of the ring: as much as was needed, at most what the automaton remembers */
+    struct cycle_token *ring;
 };
 
 struct cycle_judged {
@@ -45,8 +46,11 @@ struct cycle_judged {
     uint64_t needed; /* tokens from which it is a loop */
 };
 
+/* False: no memory. */
+bool cycle_init(struct cycle_history *h);
+void cycle_done(struct cycle_history *h);
 void cycle_remember(struct cycle_history *h, const struct token *t);
-/* A token by its number in the stream; it must be among those that are kept. */
+/* A token by its number in the stream; it must be among the last `room`. */
 const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n);
 /* NUMBERED: numbers were left out of the comparison, so each must be the same in all copies or grow by one step. */
 bool cycle_is_loop(const struct cycle_history *h, struct cycle_judged *judged,

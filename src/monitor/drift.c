@@ -26,6 +26,7 @@
 #define SPAN_MOST  (4 * LAG_MOST)
 #define BAND_MOST  17
 #define WIDTH      (2 * BAND_MOST + 1)
+#define HELD       5 /* distances that may be a loop while one has votes: a verdict takes nearly four */
 #define MEMBERS    12   /* of a column: so many copies are looked at */
 #define MATCH      0.57 /* share of tokens that are the same one copy before ... */
 #define MATCH_OLD                                                                                  \
@@ -40,7 +41,8 @@
 enum step { STEP_BOTH, STEP_GAINED, STEP_LOST };
 
 struct pair {
-    uint64_t key, at; /* from 1; 0: never */
+    uint32_t key,
+        at; /* key: half of it, the other half says where it stands; at: from 1; 0: never */
 };
 
 /* How many tokens are the same one copy before, and how many of those before the end that repeats exactly. */
@@ -58,6 +60,7 @@ struct drift {
     bool word[RING];
     uint8_t votes[VOTES];  /* the distance a token voted for; 0: none */
     unsigned voted, words; /* of the last VOTES tokens: votes, and words */
+    unsigned suspect;      /* the longest distance that was last tried; 0: none has votes enough */
     uint8_t tally[LAG_MOST + 1];
     struct pair pairs[PAIRS];
     /* one trial */
@@ -91,10 +94,11 @@ static unsigned distance(struct drift *d, uint64_t symbol)
     key = (key ^ (key >> 32) ^ symbol) * 0xd6e8feb86659fd93U;
     key ^= key >> 32;
     struct pair *p = &d->pairs[key % PAIRS];
-    uint64_t lag = p->at && p->key == key ? d->count - p->at : 0;
-    *p = (struct pair){key, d->count};
+    const uint32_t now = (uint32_t)d->count, half = (uint32_t)(key >> 32),
+                   lag = p->at && p->key == half ? now - p->at : 0;
+    *p = (struct pair){half, now};
     d->before = symbol;
-    return lag <= LAG_MOST ? (unsigned)lag : 0;
+    return lag <= LAG_MOST ? lag : 0;
 }
 
 static void vote(struct drift *d, unsigned lag)
@@ -127,7 +131,8 @@ static unsigned most_voted(const struct drift *d, unsigned other)
             continue;
         for (unsigned k = lag - around; k <= lag + around && k <= LAG_MOST; k++)
             sum += d->tally[k];
-        if (sum > most) {
+        /* of several that have the same votes around them, the one that most of them are for: records are judged by whole copies */
+        if (sum > most || (best && sum == most && d->tally[lag] > d->tally[best])) {
             most = sum;
             best = lag;
         }
@@ -263,6 +268,33 @@ static bool is_loop(struct drift *d, unsigned lag, uint64_t exact, uint64_t *ret
     return c.fresh <= c.all * FRESH && c.fresh + c.turns <= 1 + c.all * TURNS;
 }
 
+/* Whether the token before the last N is there again one copy later, or near it. */
+static bool comes_back(const struct drift *d, unsigned lag, uint64_t n)
+{
+    const unsigned half = (unsigned)band_of(lag);
+    const uint64_t x = token(d, d->count - n - 1);
+    for (uint64_t k = n - lag - half; k <= n - lag + half; k++)
+        if (token(d, d->count - k - 1) == x)
+            return true;
+    return false;
+}
+
+/* A verdict looks at nearly four copies, and comes when there are some tokens more: where the loop began is found by going back a quarter of
+ * a copy at a time, for as long as half of its tokens come back. */
+static uint64_t whole_loop(const struct drift *d, unsigned lag, uint64_t tokens)
+{
+    const unsigned part = lag / 4 + 3;
+    while (tokens + part < d->count && tokens + part < RING) {
+        unsigned back = 0;
+        for (unsigned i = 0; i < part; i++)
+            back += comes_back(d, lag, tokens + i);
+        if (2 * back <= part)
+            break;
+        tokens += part;
+    }
+    return tokens;
+}
+
 struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64_t exact)
 {
     struct drift_found found = {0};
@@ -274,7 +306,9 @@ struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64
     d->count++;
     vote(d, distance(d, symbol));
     /* in prose few pairs come back, and code has fewer words: nearly every token ends here */
-    if (d->voted < VOTES_MIN || d->count < d->next || d->words < WORDS / 2 * VOTES)
+    if (d->voted < VOTES_MIN || d->words < WORDS / 2 * VOTES)
+        d->suspect = 0;
+    if (d->voted < VOTES_MIN || d->words < WORDS / 2 * VOTES || d->count < d->next)
         return found;
     unsigned lag = most_voted(d, 0), longest = lag;
     for (int i = 0; i < 2 && lag; i++) {
@@ -282,10 +316,17 @@ struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64
         if (is_loop(d, lag, exact, &found.tokens)) {
             found.loop = true;
             found.period = lag;
+            found.tokens = whole_loop(d, lag, found.tokens);
             return found;
         }
         lag = most_voted(d, lag);
     }
+    d->suspect = longest;
     d->next = d->count + 2 + longest / 8;
     return found;
+}
+
+uint64_t drift_held(const struct drift *d)
+{
+    return d->suspect ? HELD * d->suspect + VOTES : 0;
 }

@@ -24,5 +24,7 @@ struct drift *drift_new(uint64_t key);
 void drift_free(struct drift *d);
 /* EXACT: so many tokens at the end, this one included, are there before in the same order: an exact loop is none of ours. */
 struct drift_found drift_add(struct drift *d, uint64_t symbol, bool word, uint64_t exact);
+/* So many tokens at the end may be a loop that is not certain yet: pairs come back at one distance. 0: nothing speaks for it. */
+uint64_t drift_held(const struct drift *d);
 
 #endif

@@ -4,25 +4,26 @@
  * symbols exactly if an end of (K - 1) * P symbols occurred P symbols earlier, so one comparison a symbol finds loops of every
  * period (vLLM's scan of a list of periods costs 100 times as much: `make bench BENCH=monitor`).
  *
- * Transitions are in one hash table, keyed, since whoever writes the stream chooses the symbols. */
+ * Transitions are in one hash table, keyed, since whoever writes the stream chooses the symbols. A symbol costs 56 bytes: numbers of
+ * states and edges have 16 bits, and an edge does not keep its symbol, which is the last one of every string of the state it leads to. */
 #include "monitor/loop.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALLEST                                                                                   \
-    1024 /* symbols there is memory for at first; four times as many whenever they are used up */
-#define NONE UINT32_MAX
+/* symbols there is memory for at first; twice as many whenever they are used up */
+#define SMALLEST 256
+#define NONE     UINT16_MAX
+_Static_assert(3 * LOOP_SYMBOLS < NONE, "numbers of states and edges have 16 bits");
 
 struct state {
-    uint32_t length, link, first; /* first: where its strings ended first */
-    uint32_t edges;               /* the first one; 0: none */
+    uint16_t length, link, first; /* first: where its strings ended first */
+    uint16_t edges;               /* the first one; 0: none */
 };
 
 struct edge {
-    uint64_t symbol;
-    uint32_t from, to, next_of_state, next_of_bucket;
+    uint16_t from, to, next_of_state, next_of_bucket;
 };
 
 struct loop {
@@ -31,7 +32,7 @@ struct loop {
     uint32_t length, state_count, edge_count, last;
     struct state *states;
     struct edge *edges; /* the first is none */
-    uint32_t *buckets;  /* four times as many as symbols */
+    uint16_t *buckets;  /* four times as many as symbols */
     uint64_t *symbols;
 };
 
@@ -54,7 +55,7 @@ static int resize(struct loop *l, uint32_t room)
     l->edges = edges ? edges : l->edges;
     uint64_t *symbols = edges ? realloc(l->symbols, room * sizeof *symbols) : NULL;
     l->symbols = symbols ? symbols : l->symbols;
-    uint32_t *buckets = symbols ? calloc(4 * (size_t)room, sizeof *buckets) : NULL;
+    uint16_t *buckets = symbols ? calloc(4 * (size_t)room, sizeof *buckets) : NULL;
     if (!buckets)
         return -1;
     free(l->buckets);
@@ -88,56 +89,63 @@ void loop_free(struct loop *l)
     free(l);
 }
 
-static uint32_t *bucket(struct loop *l, uint32_t from, uint64_t symbol)
+static uint16_t *bucket(struct loop *l, uint32_t from, uint64_t symbol)
 {
     uint64_t h = (symbol ^ l->key) * 0x9e3779b97f4a7c15U;
     h = (h ^ (h >> 32) ^ from) * 0xd6e8feb86659fd93U;
     return &l->buckets[(h ^ (h >> 32)) & (4 * l->room - 1)];
 }
 
+static uint64_t symbol_of(const struct loop *l, const struct edge *e)
+{
+    return l->symbols[l->states[e->to].first];
+}
+
 static struct edge *find(struct loop *l, uint32_t from, uint64_t symbol)
 {
     for (uint32_t e = *bucket(l, from, symbol); e; e = l->edges[e].next_of_bucket)
-        if (l->edges[e].from == from && l->edges[e].symbol == symbol)
+        if (l->edges[e].from == from && symbol_of(l, &l->edges[e]) == symbol)
             return &l->edges[e];
     return NULL;
 }
 
 static void add_edge(struct loop *l, uint32_t from, uint64_t symbol, uint32_t to)
 {
-    uint32_t *head = bucket(l, from, symbol), e = ++l->edge_count;
-    l->edges[e] = (struct edge){symbol, from, to, l->states[from].edges, *head};
-    l->states[from].edges = e;
-    *head = e;
+    uint16_t *head = bucket(l, from, symbol);
+    const uint32_t e = ++l->edge_count;
+    l->edges[e] = (struct edge){(uint16_t)from, (uint16_t)to, l->states[from].edges, *head};
+    l->states[from].edges = (uint16_t)e;
+    *head = (uint16_t)e;
 }
 
 /* A state of its own for the strings of Q that are not longer than those of P with one more symbol. */
 static uint32_t split(struct loop *l, uint32_t p, uint32_t q, uint64_t symbol)
 {
-    uint32_t clone = l->state_count++;
-    l->states[clone] =
-        (struct state){l->states[p].length + 1, l->states[q].link, l->states[q].first, 0};
+    const uint32_t clone = l->state_count++;
+    l->states[clone] = (struct state){(uint16_t)(l->states[p].length + 1), l->states[q].link,
+                                      l->states[q].first, 0};
     for (uint32_t e = l->states[q].edges; e; e = l->edges[e].next_of_state)
-        add_edge(l, clone, l->edges[e].symbol, l->edges[e].to);
+        add_edge(l, clone, symbol_of(l, &l->edges[e]), l->edges[e].to);
     for (struct edge *e; p != NONE && (e = find(l, p, symbol)) && e->to == q; p = l->states[p].link)
-        e->to = clone;
-    l->states[q].link = clone;
+        e->to = (uint16_t)clone;
+    l->states[q].link = (uint16_t)clone;
     return clone;
 }
 
 static void extend(struct loop *l, uint64_t symbol)
 {
     uint32_t now = l->state_count++, p = l->last;
-    struct edge *e = NULL;
-    l->states[now] = (struct state){l->states[p].length + 1, 0, l->length, 0};
+    const struct edge *e = NULL;
+    l->symbols[l->length] = symbol;
+    l->states[now] = (struct state){(uint16_t)(l->states[p].length + 1), 0, (uint16_t)l->length, 0};
     for (; p != NONE && !(e = find(l, p, symbol)); p = l->states[p].link)
         add_edge(l, p, symbol, now);
     if (p != NONE) {
-        uint32_t q = e->to;
+        const uint32_t q = e->to;
         l->states[now].link =
-            l->states[p].length + 1 == l->states[q].length ? q : split(l, p, q, symbol);
+            (uint16_t)(l->states[p].length + 1 == l->states[q].length ? q : split(l, p, q, symbol));
     }
-    l->symbols[l->length++] = symbol;
+    l->length++;
     l->last = now;
 }
 
@@ -155,14 +163,14 @@ static void make_room(struct loop *l)
 {
     if (l->length < l->room)
         return;
-    if (l->room == LOOP_SYMBOLS || resize(l, 4 * l->room) < 0) {
+    if (l->room == LOOP_SYMBOLS || resize(l, 2 * l->room) < 0) {
         forget(l);
         return;
     }
     for (uint32_t e = 1; e <= l->edge_count; e++) {
-        uint32_t *head = bucket(l, l->edges[e].from, l->edges[e].symbol);
+        uint16_t *head = bucket(l, l->edges[e].from, symbol_of(l, &l->edges[e]));
         l->edges[e].next_of_bucket = *head;
-        *head = e;
+        *head = (uint16_t)e;
     }
 }
 

@@ -40,7 +40,7 @@ struct monitor *monitor_new(const struct monitor_config *config, uint64_t key)
     m->exact = loop_new(key);
     m->numbered = loop_new(key);
     m->drift = drift_new(key);
-    if (m->ngrams && m->exact && m->numbered && m->drift)
+    if (cycle_init(&m->history) && m->ngrams && m->exact && m->numbered && m->drift)
         return m;
     monitor_free(m);
     return NULL;
@@ -54,6 +54,7 @@ void monitor_free(struct monitor *m)
     loop_free(m->exact);
     loop_free(m->numbered);
     drift_free(m->drift);
+    cycle_done(&m->history);
     free(m);
 }
 
@@ -162,13 +163,15 @@ const struct monitor_verdict *monitor_verdict(const struct monitor *m)
 uint64_t monitor_settled(const struct monitor *m, uint64_t window)
 {
     const uint64_t tokens = m->verdict.tokens;
-    uint64_t held = window;
+    const uint64_t drift = drift_held(m->drift);
+    uint64_t held = drift > window ? drift : window;
     for (int i = 0; i < 2; i++) {
         const struct loop_tail *t = &m->tails[i];
         if (t->length >= MONITOR_REPEATED && t->length + t->lag > held)
             held = t->length + t->lag;
     }
-    return held >= tokens ? 0 : cycle_at(&m->history, tokens - held)->byte;
+    return held >= tokens || held > m->history.room ? 0
+                                                    : cycle_at(&m->history, tokens - held)->byte;
 }
 
 const char *monitor_reason_name(enum monitor_reason reason)

@@ -79,7 +79,8 @@ bool monitor_saw_entropy(struct monitor *m, const struct monitor_entropy *entrop
 
 const struct monitor_verdict *monitor_verdict(const struct monitor *m);
 /* Of a text: how many of its bytes can be handed on. What is held back are the last WINDOW tokens and, while the end of the text was
- * there before (MONITOR_REPEATED tokens of it or more), everything since its first occurrence: that may be the first copy of a loop. */
+ * there before (MONITOR_REPEATED tokens of it or more), everything since its first occurrence: that may be the first copy of a loop; while
+ * nearly the same text was there before, the last five copies of it. */
 #define MONITOR_REPEATED 8
 uint64_t monitor_settled(const struct monitor *m, uint64_t window);
 const char *monitor_reason_name(enum monitor_reason reason);

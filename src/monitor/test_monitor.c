@@ -10,6 +10,7 @@
 
 #include "base/tap.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,21 +87,24 @@ static void tables(void)
 enum input { STEADY, HIGH, SPIKE, REPEATED, RISING, LONG, MIXED };
 
 /* One stream for each reason of the literal mode: tokens that never repeat, unless that is what is tried. */
-static struct monitor_verdict judged(enum input input, enum monitor_mode mode)
+static struct monitor_verdict judged(enum input input, enum monitor_mode mode, const char *set)
 {
     struct monitor_config c;
+    struct err err = ERR_INIT;
     monitor_config_init(&c);
     c.mode = mode;
     c.expected = input == LONG ? 60 : 0;
+    if (set && monitor_config_set(&c, set, &err) < 0)
+        return (struct monitor_verdict){.abort = true};
     struct monitor *m = monitor_new(&c, 1);
     for (unsigned i = 0; i < 200 && !monitor_verdict(m)->abort; i++) {
         double e = 1.0;
         if (input == HIGH)
             e = 4.2;
-        else if (input == SPIKE)
-            e = i == 80 ? 3.2 : 1.0;
+        else if (input == SPIKE) /* what was high before it keeps the perplexity from rising */
+            e = i < 71 ? 3.5 : i == 80 ? 3.2 : 1.0;
         else if (input == RISING)
-            e = i < 100 ? 0.1 : 0.1 + (i - 100) * 0.12;
+            e = i < 100 ? 0.1 : i < 130 ? 0.1 + (i - 100) * 0.12 : 3.7;
         else if (input == MIXED)
             e = i % 2 ? 3.9 : 2.0; /* near each threshold, above none */
         uint64_t id = input == REPEATED ? i % 7 : input == MIXED && i % 32 < 10 ? i % 32 : 1000 + i;
@@ -116,24 +120,58 @@ static void reasons(void)
     static const struct {
         enum input input;
         enum monitor_reason reason;
-    } rows[] = {{STEADY, MONITOR_NONE},
-                {HIGH, MONITOR_HIGH_ENTROPY},
-                {SPIKE, MONITOR_ENTROPY_SPIKE},
-                {REPEATED, MONITOR_HIGH_REPETITION},
-                {RISING, MONITOR_RISING_PERPLEXITY},
-                {LONG, MONITOR_RUNAWAY_LENGTH},
-                {MIXED, MONITOR_COMBINED_SIGNALS}};
+        const char *without; /* the setting that puts the reason out of its input's reach */
+    } rows[] = {{STEADY, MONITOR_NONE, NULL},
+                {HIGH, MONITOR_HIGH_ENTROPY, "entropy_threshold=5"},
+                {SPIKE, MONITOR_ENTROPY_SPIKE, "entropy_spike_threshold=3"},
+                {REPEATED, MONITOR_HIGH_REPETITION, "repetition_threshold=1"},
+                {RISING, MONITOR_RISING_PERPLEXITY, "perplexity_window=256"},
+                {LONG, MONITOR_RUNAWAY_LENGTH, "max_length_multiplier=4"},
+                {MIXED, MONITOR_COMBINED_SIGNALS, "combined_threshold=0.99"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        enum monitor_reason got = judged(rows[i].input, MONITOR_LITERAL).reason;
+        enum monitor_reason got = judged(rows[i].input, MONITOR_LITERAL, NULL).reason;
         tap_ok(got == rows[i].reason, "literal mode: the input for %s gives it (%s)",
                monitor_reason_name(rows[i].reason), monitor_reason_name(got));
+        const enum monitor_reason other =
+            judged(rows[i].input, MONITOR_LITERAL, rows[i].without).reason;
+        tap_ok(other == MONITOR_NONE,
+               "literal mode: with %s the input for %s reaches no other reason (%s)",
+               rows[i].without ? rows[i].without : "the defaults",
+               monitor_reason_name(rows[i].reason), monitor_reason_name(other));
         const bool certain = rows[i].input == REPEATED || rows[i].input == LONG;
-        const struct monitor_verdict v = judged(rows[i].input, MONITOR_DEFAULT);
+        const struct monitor_verdict v = judged(rows[i].input, MONITOR_DEFAULT, NULL);
         tap_ok(v.abort == certain && (!v.abort || v.reason == rows[i].reason) &&
                    v.metrics.entropy > 0 && v.metrics.failure_prob > 0,
                "default mode: the input for %s aborts only if it is certain, and the signals are "
                "told",
                monitor_reason_name(rows[i].reason));
+    }
+}
+
+/* 0.35, 0.25, 0.25 and 0.15 of min(x / threshold, 1), each signal alone and all of them. */
+static void weights(void)
+{
+    static const struct {
+        struct monitor_metrics m;
+        double want;
+    } rows[] = {{{.entropy = 2}, 0.175},
+                {{.entropy = 9}, 0.35},
+                {{.spike = 1}, 0.125},
+                {{.spike = 7}, 0.25},
+                {{.repetition = 0.15}, 0.125},
+                {{.repetition = 0.9}, 0.25},
+                {{.trend = 0.5}, 0.075},
+                {{.trend = 4}, 0.15},
+                {{.trend = -4}, 0},
+                {{.entropy = 9, .spike = 9, .repetition = 1, .trend = 9}, 1}};
+    struct monitor_config c;
+    monitor_config_init(&c);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct monitor_metrics m = rows[i].m;
+        signals_combine(&c, &m);
+        tap_ok(fabs(m.failure_prob - rows[i].want) < 1e-12,
+               "entropy %g, spike %g, repetition %g, trend %g: failure_prob is %g", m.entropy,
+               m.spike, m.repetition, m.trend, m.failure_prob);
     }
 }
 
@@ -364,6 +402,78 @@ static void texts(void)
     }
 }
 
+/* ---- records and drifting loops ---- */
+
+/* A word of letters that NUMBER decides. */
+static void spell(struct monitor *m, uint64_t number)
+{
+    char word[24] = " ";
+    size_t n = 1;
+    for (number += 1000; number && n < sizeof word; number /= 16)
+        word[n++] = (char)('a' + number % 16);
+    monitor_text(m, word, n);
+}
+
+/* Records of 24 words: FRESH: two of them, always at the same places, are other ones in each record, as the names in a list of functions are.
+ * Else they are other ones at any place: that is a loop that drifts. */
+static const struct monitor_verdict *records(struct monitor *m, bool fresh)
+{
+    uint64_t other = 100000;
+    for (unsigned i = 0; i < 30 && !monitor_verdict(m)->abort; i++)
+        for (unsigned k = 0; k < 24; k++) {
+            const bool slot = fresh ? k == 3 || k == 15 : k == i * 7 % 24 || k == (i * 11 + 5) % 24;
+            spell(m, slot ? other++ : 200 + k);
+        }
+    return monitor_verdict(m);
+}
+
+static void slots(void)
+{
+    for (int fresh = 0; fresh < 2; fresh++) {
+        struct monitor_config c;
+        monitor_config_init(&c);
+        struct monitor *m = monitor_new(&c, 3);
+        const struct monitor_verdict *v = records(m, fresh);
+        tap_ok(v->detector == (fresh ? MONITOR_BY_NOTHING : MONITOR_BY_DRIFT),
+               fresh ? "records of 24 words with two places for what is new are no loop: %s"
+                     : "24 words again and again, two of them other ones at any place, are a loop: "
+                       "%s",
+               monitor_detector_name(v->detector));
+        monitor_free(m);
+    }
+}
+
+/* ---- memory ---- */
+
+static size_t in_use(void)
+{
+    const struct mallinfo2 all = mallinfo2();
+    return all.uordblks + all.hblkhd;
+}
+
+/* What a monitor holds after so many tokens; not more after many times as many. */
+static void memory(void)
+{
+    static const struct {
+        unsigned tokens, kib;
+    } rows[] = {{0, 128}, {1000, 256}, {4000, 640}, {20000, 2304}, {200000, 2304}};
+#ifdef __SANITIZE_ADDRESS__ /* its allocator does not count */
+    return;
+#endif
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct monitor_config c;
+        monitor_config_init(&c);
+        const size_t before = in_use();
+        struct monitor *m = monitor_new(&c, 3);
+        for (unsigned k = 0; k < rows[i].tokens; k++)
+            spell(m, random_number() % 100000);
+        const size_t kib = (in_use() - before + 1023) / 1024;
+        tap_ok(kib <= rows[i].kib, "a monitor that has seen %u tokens holds at most %u KiB: %zu",
+               rows[i].tokens, rows[i].kib, kib);
+        monitor_free(m);
+    }
+}
+
 /* ---- what can be handed on ---- */
 
 /* A text of words that do not repeat, then a cycle of PERIOD words again and again, byte by byte: the most that was settled. */
@@ -405,15 +515,50 @@ static void held_back(void)
     }
 }
 
+/* Loops with edits in a tenth of their words: what a client has of each when it is cut is its first copy at most. */
+static void drift_held_back(void)
+{
+    static const unsigned periods[] = {6, 10, 20, 40, 60, 90, 120};
+    for (size_t i = 0; i < sizeof periods / sizeof *periods; i++) {
+        const unsigned period = periods[i];
+        struct monitor_config c;
+        monitor_config_init(&c);
+        struct monitor *m = monitor_new(&c, 5);
+        for (unsigned k = 0; k < 400; k++)
+            spell(m, 10000 + k * 17);
+        const uint64_t begin = 400 * 5; /* each word has five bytes */
+        uint64_t most = 0, words = 0;
+        for (; words < 8 * period + 100 && !monitor_verdict(m)->abort; words++) {
+            const bool edited = random_number() % 10 == 0;
+            spell(m, edited ? 20000 + random_number() % 30000 : 4000 + words % period);
+            if (!monitor_verdict(m)->abort && monitor_settled(m, 96) > most)
+                most = monitor_settled(m, 96);
+        }
+        const struct monitor_verdict *v = monitor_verdict(m);
+        const uint64_t cut = v->onset_byte > most ? v->onset_byte : most,
+                       has = cut > begin ? (cut - begin) / 5 : 0;
+        tap_ok(v->detector == MONITOR_BY_DRIFT && has <= period,
+               "a drifting loop of %u words: of it the client has its first copy at most (%llu "
+               "words, cut by %s after %llu)",
+               period, (unsigned long long)has, monitor_detector_name(v->detector),
+               (unsigned long long)words);
+        monitor_free(m);
+    }
+}
+
 int main(void)
 {
     tables();
     reasons();
+    weights();
     entropies();
     pieces();
     automaton();
     loops();
     texts();
+    slots();
+    memory();
     held_back();
+    drift_held_back();
     return tap_done();
 }

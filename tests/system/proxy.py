@@ -4,7 +4,10 @@
 usage: proxy.py BUILD"""
 import json
 import os
+import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -75,6 +78,26 @@ def long_loop(line):
     while not line.closed():
         line.send(chat(LOOP))
     return "close"
+
+
+def drifting(line, period=60):
+    """Four hundred words, then a cycle of which a tenth is another word each time, in chunks of five words, until the gateway closes."""
+    chance = random.Random(period)
+    line.send(chat(words(400)))
+    cycle, copies = words(period, 450).split(), 0
+    while not line.closed() and copies < 20:
+        copy = [w if chance.random() > 0.1 else "".join(chance.choices("bcdfghjklm", k=6)) for w in cycle]
+        for i in range(0, period, 5):
+            line.send(chat(" ".join(copy[i:i + 5]) + " "))
+            if line.closed(0.002):
+                break
+        copies += 1
+    return "close"
+
+
+def moved(line):
+    """A redirect to a path that would be answered."""
+    line.sock.sendall(f"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:{upstream.port}/v1/elsewhere\r\nContent-Length: 0\r\n\r\n".encode())
 
 
 def malformed(line):
@@ -220,7 +243,8 @@ def first_fails(line):
 
 SCRIPTS = {f.__name__: f for f in (normal, slow, stalled, loop, long_loop, malformed, no_event, disconnects, late_disconnect, halves,
                                    error_after_200, bad_request, wrong_key, says_key, tool, cut_tool, broken_tool, looping_tool,
-                                   message_loop, first_fails)}
+                                   message_loop, first_fails, drifting, moved)}
+SCRIPTS |= {"drifting_long": lambda line: drifting(line, 120)}
 SCRIPTS |= {"hello": lambda line: message(line, words(300)), "use": lambda line: message(line, "Now.", "tool_use", [("{\"a\"", ": 1}")]),
             "cut_use": lambda line: message(line, "Now.", "max_tokens", [("{\"a\"", ": ")]),
             "respond": lambda line: response(line, words(300)), "respond_loop": lambda line: response(line, words(20), True),
@@ -231,6 +255,7 @@ ROWS = [("small", "openai", "worker", OPENAI + ["up=loop", "up_late=long_loop", 
         ("large", "openai", "coder", ["up=normal", "up_late=normal", "up_tool=tool", "up_respond=respond"]),
         ("little", "anthropic", "worker", ["hello", "use", "cut_use", "message_loop", "up=message_loop"]),
         ("big", "anthropic", "architect", ["up=hello"])]
+PER_STREAM = 256  # kB of the front; docs/proxy.md
 MORE = "proxy: {silence: 500ms}\nescalation: {retries: 1}\n"
 
 
@@ -283,6 +308,14 @@ def loops(g):
     tap.ok(a.text == words(1000).rstrip() and a.ends == ["early_abort"], "a loop after a long text is cut at its beginning", a.text[-200:])
 
 
+def drifting_loops(g):
+    for model, period, most in (("drifting", 60, 0.5), ("drifting_long", 120, 1.0)):
+        a = stream(g, model)
+        has = len(a.text.split()) - 400
+        tap.ok(a.ends == ["early_abort"] and a.events[-2]["cordon"]["detector"] == "drift" and a.text.startswith(words(380)) and has <= most * period,
+               f"of a loop of {period} words that drifts the client has {'less than half a' if most < 1 else 'at most its first'} copy", has, a.ends, a.events[-2:])
+
+
 def escalation(g):
     before = len(upstream.asked("loop")), len(upstream.asked("normal"))
     a = stream(g, "up")
@@ -323,12 +356,13 @@ def tools(g):
 def failures(g):
     for model, status, word in (("malformed", 502, "JSON"), ("no_event", 502, "event"), ("disconnects", 502, "middle"),
                                 ("stalled", 504, "nothing"), ("error_after_200", 502, "overloaded"), ("bad_request", 400, "temperature"),
-                                ("wrong_key", 502, "refused the key")):
+                                ("wrong_key", 502, "refused the key"), ("moved", 502, "status 307")):
         a = stream(g, model)
         tap.ok(a.status == status and word in (a.json or {}).get("error", {}).get("message", ""),
                f"{model}: the client gets status {status} and a sentence", a.status, a.raw)
     tap.eq(len(upstream.asked("bad_request")), 1, "a request that an upstream refused is not sent again")
     tap.eq(len(upstream.asked("malformed")), 2, "an upstream that sent no JSON is asked as often as escalation.retries says")
+    tap.ok(not any("elsewhere" in line.head for line in upstream.seen), "a redirect of an upstream is not followed")
     a = stream(g, "late_disconnect")
     tap.ok(a.status == 200 and a.text and words(1000).startswith(a.text) and "error" in a.events[-1],
            "a break in the middle of a stream is an error event behind what was good", a.raw[-300:])
@@ -508,6 +542,36 @@ def refusals():
         tap.ok(code == 2 and "closed to others" in text and KEY not in text, "a key file that others can read is refused", code, text)
 
 
+def no_core():
+    """The process with the keys, its limit of core files lifted where that is allowed, and then killed."""
+    with proxytest.Gateway(programs, proxytest.policy(upstream.port, ROWS), env={"MODEL_KEY": KEY}) as g:
+        tap.eq(plain(g, "normal").text, words(300), "a gateway whose end is looked at serves")
+        try:
+            resource.prlimit(g.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            lifted = "although its limit of core files was lifted"
+        except PermissionError:  # who may not lift it is held by it
+            lifted = "whose limit of core files nobody here may lift"
+        os.kill(g.process.pid, signal.SIGABRT)
+        _, status = os.waitpid(g.process.pid, 0)
+        tap.ok(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGABRT and not os.WCOREDUMP(status),
+               f"the process with the keys leaves no core, {lifted}", status)
+        g.process.returncode = -signal.SIGABRT
+
+
+def key_of_a_file():
+    """A key out of a file, and a proxy of the environment that nobody may be sent to."""
+    with tapsys.tempfile.NamedTemporaryFile("w") as f:
+        f.write(KEY + "\n")
+        f.flush()
+        text = proxytest.policy(upstream.port, ROWS).replace("key_env: MODEL_KEY", f"key_file: {f.name}")
+        nowhere = "http://127.0.0.1:9"
+        with proxytest.Gateway(programs, text, env={"http_proxy": nowhere, "HTTP_PROXY": nowhere, "ALL_PROXY": nowhere, "all_proxy": nowhere}) as g:
+            tap.eq(plain(g, "normal").text, words(300), "a key out of a file serves, and a proxy of the environment is not asked")
+            tap.ok(f"authorization: bearer {KEY}".lower() in upstream.asked("normal")[-1].head.lower(), "the upstream gets the key of the file, without its last newline",
+                   upstream.asked("normal")[-1].head)
+            tap.ok(KEY not in g.said(), "the log has no key of a file")
+
+
 def tls():
     """A certificate that nobody vouches for is refused; one of the policy's own authority is taken."""
     folder = tapsys.tempfile.mkdtemp(prefix="proxytest.")
@@ -539,7 +603,7 @@ def tls():
 
 
 def many(g, count):
-    """Streams at once, each with a text of its own."""
+    """Streams at once, each with a text of its own. Returns the kB of the front while all of them are open."""
     go = threading.Event()
     ready = threading.Semaphore(0)
 
@@ -555,6 +619,7 @@ def many(g, count):
     connections = [g.open({"model": "slow", "messages": [{"role": "user", "content": f"number {i}."}], "stream": True}) for i in range(count)]
     for _ in range(count):
         ready.acquire(timeout=proxytest.PATIENCE)
+    held = resident(g.front())
     go.set()
     good = 0
     for i, c in enumerate(connections):
@@ -562,19 +627,22 @@ def many(g, count):
         c.close()
     tap.eq(good, count, f"{count} streams at once: each client has its own answer, whole")
     SCRIPTS["slow"] = kept
+    return held
 
 
 def main():
     if len(sys.argv) > 2:
         return load(int(sys.argv[2]))
     with proxytest.Gateway(programs, proxytest.policy(upstream.port, ROWS, MORE), env={"MODEL_KEY": KEY}) as g:
-        for group in (normal_answers, loops, escalation, tools, anthropic, responses, failures, cancellation, key_is_secret, records):
+        for group in (normal_answers, loops, drifting_loops, escalation, tools, anthropic, responses, failures, cancellation, key_is_secret, records):
             group(g)
         many(g, 60)
         front_falls(g)
         tap.eq(g.end(), 0, "SIGTERM ends the gateway")
     limits()
     refusals()
+    key_of_a_file()
+    no_core()
     tls()
     return tap.done()
 
@@ -587,9 +655,9 @@ def resident(pid):
 def load(count):
     """COUNT streams at once, round after round: the memory of both processes stays where the second round left it."""
     with proxytest.Gateway(programs, proxytest.policy(upstream.port, ROWS, "proxy: {silence: 10m}\n"), env={"MODEL_KEY": KEY}) as g:
-        seen = []
+        seen, most, idle = [], 0, resident(g.front())
         for _ in range(5):
-            many(g, count)
+            most = max(most, many(g, count))
             least = [resident(g.process.pid), resident(g.front())]
             until = time.monotonic() + 5  # what the last call left is given back in the next turn of the loop
             while seen[1:] and least[1] > seen[1][1] and time.monotonic() < until:
@@ -597,6 +665,9 @@ def load(count):
                 least[1] = resident(g.front())
             seen.append(tuple(least))
         print(f"#= proxy-load: {count} streams at once, kB of memory after each round (keys, front): {seen}")
+        each = (most - idle) / count
+        print(f"#= proxy-load: {each:.0f} kB of the front for each of {count} streams of 150 tokens, while they are open")
+        tap.ok(each <= PER_STREAM, f"an open stream of 150 tokens takes at most {PER_STREAM} kB of the front", most, idle)
         tap.ok(all(seen[-1][i] <= 1.1 * seen[1][i] + 16384 for i in (0, 1)), "memory does not grow from round to round", seen)
     return tap.done()
 

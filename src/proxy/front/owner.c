@@ -53,8 +53,8 @@ static uint64_t beat(void *of, struct http_conn *c)
     return call->beat_ms;
 }
 
-/* A call is a megabyte while it lasts, its monitor's, and the allocator keeps what many of them leave: it is told to give it back when
- * none is left, or a hundred have ended (`make proxy-load`). */
+/* A call is 0.2 MB and more while it lasts, its monitor's, and the allocator keeps what many of them leave: it is told to give it back
+ * when none is left, or a hundred have ended (`make proxy-load`). */
 static void give_back(void *of)
 {
     struct proxy_front *f = of;
