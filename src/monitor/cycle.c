@@ -35,13 +35,16 @@ static void make_room(struct cycle_history *h)
 
 void cycle_remember(struct cycle_history *h, const struct token *t)
 {
-    const bool list = t->kind == TOKEN_MARK && memchr(",;|", t->mark, 3) != NULL;
+    const bool mark = t->kind == TOKEN_MARK;
     make_room(h);
     h->ring[h->count++ % h->room] =
         (struct cycle_token){.byte = t->byte & BYTE_MOST,
                              .value = t->value,
                              .letters = t->letters,
-                             .list = list,
+                             .name = t->kind == TOKEN_WORD,
+                             .mark = mark,
+                             .list = mark && memchr(",;|", t->mark, 3) != NULL,
+                             .tag = mark && t->mark == '<',
                              .line = t->kind == TOKEN_SPACE && t->mark == '\n'};
 }
 
@@ -52,8 +55,8 @@ const struct cycle_token *cycle_at(const struct cycle_history *h, uint64_t n)
 
 /* What is in a cycle: the last LAG tokens. */
 struct content {
-    uint64_t words;
-    bool list, line;
+    uint64_t words, names, marks, lines;
+    bool list, tag;
     int64_t least, most; /* of its numbers; -1: it has none */
 };
 
@@ -63,8 +66,11 @@ static struct content content_of(const struct cycle_history *h, uint64_t lag)
     for (uint64_t i = h->count - lag; i < h->count; i++) {
         const struct cycle_token *t = cycle_at(h, i);
         c.words += t->letters;
+        c.names += t->name;
+        c.marks += t->mark;
+        c.lines += t->line;
         c.list |= t->list;
-        c.line |= t->line;
+        c.tag |= t->tag;
         c.most = t->value > c.most ? t->value : c.most;
         if (t->value >= 0 && (c.least < 0 || t->value < c.least))
             c.least = t->value;
@@ -72,21 +78,41 @@ static struct content content_of(const struct cycle_history *h, uint64_t lag)
     return c;
 }
 
+/* A cycle of numbers and marks, or one of a list: what tables are made of. Marks alone, on one line, are no table: a ruler or a row of
+ * dots ends with its line. */
+static uint64_t data_needed(const struct content *c, uint64_t lag)
+{
+    const bool rows = lag >= CYCLE_ROW_LEAST && c->least != c->most,
+               marks = lag > 1 && c->marks && !c->names && c->most < 0 && !c->list && !c->lines;
+    const uint64_t least = rows    ? CYCLE_ROW_TOKENS
+                           : marks ? CYCLE_ONE_LINE_TOKENS
+                                   : CYCLE_DATA_TOKENS,
+                   copies = rows ? CYCLE_ROW_COPIES : CYCLE_COPIES;
+    return least > copies * lag ? least : copies * lag;
+}
+
+/* One in which marks outnumber words. Markup is written in copies that are meant, the cards of a page, and so are lines of one word in a
+ * table; a line of code with two names is not, nor is a block of lines. */
+static uint64_t code_needed(const struct content *c, uint64_t lag)
+{
+    const bool code = c->names >= 2 && c->lines && !c->list && !c->tag,
+               block = c->words >= 3 && c->lines >= CYCLE_BLOCK_LINES && !c->tag;
+    const uint64_t least = c->words < 3 && !c->lines ? CYCLE_ONE_LINE_TOKENS : CYCLE_CODE_TOKENS,
+                   copies = block                   ? CYCLE_BLOCK_COPIES
+                            : c->words >= 3 || code ? CYCLE_CODE_COPIES
+                                                    : CYCLE_LINE_COPIES;
+    return least > copies * lag ? least : copies * lag;
+}
+
 /* How many tokens a loop of the last LAG tokens must have. */
 static uint64_t needed(const struct cycle_history *h, uint64_t lag, bool numbered)
 {
     const struct content c = content_of(h, lag);
-    uint64_t least = CYCLE_TOKENS, copies = CYCLE_COPIES;
-    if (!c.words || (c.words <= 2 && c.list)) {
-        const bool rows = lag >= CYCLE_ROW_LEAST && c.least != c.most;
-        least = rows ? CYCLE_ROW_TOKENS : CYCLE_DATA_TOKENS;
-        copies = rows ? CYCLE_ROW_COPIES : CYCLE_COPIES;
-    } else if (2 * c.words < lag) {
-        least = c.words < 3 && !c.line ? CYCLE_ONE_LINE_TOKENS : CYCLE_CODE_TOKENS;
-        copies = c.words < 3 ? CYCLE_LINE_COPIES : CYCLE_CODE_COPIES;
-    }
-    uint64_t most = least > copies * lag ? least : copies * lag;
-    return numbered && least > CYCLE_TOKENS ? CYCLE_NUMBERED * most : most;
+    const bool data = !c.words || (c.words <= 2 && c.list), prose = !data && 2 * c.words >= lag;
+    if (prose)
+        return CYCLE_TOKENS > CYCLE_COPIES * lag ? CYCLE_TOKENS : CYCLE_COPIES * lag;
+    const uint64_t most = data ? data_needed(&c, lag) : code_needed(&c, lag);
+    return numbered ? CYCLE_NUMBERED * most : most;
 }
 
 /* Whether each number of the last copies is constant or goes on by a constant step. */

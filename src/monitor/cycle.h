@@ -19,10 +19,13 @@
     8 /* times as many tokens where numbers differ and it is no prose: tables count, too */
 #define CYCLE_TOKENS      48  /* of a loop, its copies together */
 #define CYCLE_CODE_TOKENS 160 /* the same where marks outnumber words: markup, code */
-#define CYCLE_CODE_COPIES 12  /* of such a cycle with three words or more ... */
-#define CYCLE_LINE_COPIES 64  /* ... and with fewer */
+#define CYCLE_CODE_COPIES 12  /* of such a cycle with three words or more, or of lines of code */
+#define CYCLE_BLOCK_COPIES                                                                         \
+    10 /* of one with three words or more on three lines or more that is no markup */
+#define CYCLE_BLOCK_LINES 3
+#define CYCLE_LINE_COPIES 64 /* with fewer words */
 #define CYCLE_ONE_LINE_TOKENS                                                                      \
-    384 /* the same as CYCLE_CODE_TOKENS with fewer words and no end of a line */
+    384 /* the same as CYCLE_CODE_TOKENS with fewer words, or marks alone, and no end of a line */
 #define CYCLE_DATA_TOKENS 4096 /* the same where there are no words, or one of a list */
 #define CYCLE_ROW_TOKENS  512  /* the same of rows with different numbers ... */
 #define CYCLE_ROW_LEAST   5    /* ... of so many tokens, ... */
@@ -30,9 +33,9 @@
 
 struct cycle_token {
     uint64_t byte : 56;
-    uint64_t letters : 1, list : 1, line : 1; /* a word; what stands between the items of a list;
-                                                 the end of a line */
-    int64_t value;                            /* of a number; -1: it is none */
+    /* a word; a name, which may have digits and _; a mark, one of a list's or of a tag's; the end of a line */
+    uint64_t letters : 1, name : 1, mark : 1, list : 1, tag : 1, line : 1;
+    int64_t value; /* of a number; -1: it is none */
 };
 
 struct cycle_history {
