@@ -15,12 +15,14 @@ void http_conn_left(struct http_server *s, struct http_conn *c)
     buf_done(&c->body);
     buf_done(&c->out);
     *c = (struct http_conn){.state = HTTP_CONN_UNUSED};
+    while (s->top && s->conns[s->top - 1].state == HTTP_CONN_UNUSED)
+        s->top--;
 }
 
 void http_server_done(struct http_server *s)
 {
-    for (size_t i = 0; i < s->count; i++)
-        http_conn_left(s, &s->conns[i]);
+    while (s->top)
+        http_conn_left(s, &s->conns[s->top - 1]);
 }
 
 struct http_conn *http_conn_accept(struct http_server *s)
@@ -31,6 +33,8 @@ struct http_conn *http_conn_accept(struct http_server *s)
             c = &s->conns[i];
     if (!c)
         return NULL;
+    if ((size_t)(c - s->conns) >= s->top)
+        s->top = (size_t)(c - s->conns) + 1;
     buf_init(&c->in, LIMIT_HTTP_HEAD + 64 * KIB);
     buf_init(&c->head, LIMIT_HTTP_HEAD + 1);
     buf_init(&c->body, s->owner->body_max);
@@ -204,7 +208,7 @@ static bool waits_alone(const struct http_conn *c)
 struct http_conn *http_server_first(struct http_server *s)
 {
     struct http_conn *first = NULL;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->top; i++) {
         struct http_conn *c = &s->conns[i];
         if (c->state == HTTP_CONN_READY && (!first || c->turn < first->turn))
             first = c;
@@ -230,7 +234,7 @@ uint64_t http_server_tick(struct http_server *s)
     if (s->owner->tick)
         s->owner->tick(s->of);
     begin_waiting(s);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->top; i++) {
         struct http_conn *c = &s->conns[i];
         uint64_t at = UINT64_MAX;
         if (c->state == HTTP_CONN_UNUSED)

@@ -41,6 +41,8 @@ static bool make_room(struct loop *l)
 {
     const struct http_server *s = l->server;
     size_t found = s->count;
+    if (s->top < s->count)
+        return true;
     for (size_t i = 0; i < s->count; i++) {
         const struct http_conn *c = &s->conns[i];
         if (c->state == HTTP_CONN_UNUSED)
@@ -97,7 +99,7 @@ static void write_conn(struct loop *l, size_t i)
 
 static void write_all(struct loop *l)
 {
-    for (size_t i = 0; i < l->server->count; i++) {
+    for (size_t i = 0; i < l->server->top; i++) {
         const struct http_conn *c = &l->server->conns[i];
         if (c->state == HTTP_CONN_UNUSED)
             continue;
@@ -117,7 +119,7 @@ static size_t watch(struct loop *l)
     size_t n = CONNS;
     l->p[LISTENER] = (struct pollfd){.fd = l->listener, .events = POLLIN};
     l->p[LINK] = (struct pollfd){.fd = l->link->fd, .events = l->link->events(l->server->of)};
-    for (size_t i = 0; i < l->server->count; i++) {
+    for (size_t i = 0; i < l->server->top; i++) {
         const struct http_conn *c = &l->server->conns[i];
         if (c->state == HTTP_CONN_UNUSED)
             continue;
@@ -153,7 +155,7 @@ static int wait_ms(uint64_t now, uint64_t next)
 
 static bool owes_any(const struct http_server *s)
 {
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->top; i++)
         if (owes(&s->conns[i]))
             return true;
     return false;

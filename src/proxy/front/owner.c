@@ -98,7 +98,7 @@ void proxy_front_free(struct proxy_front *f)
 
 static struct proxy_call *call_of(struct proxy_front *f, uint64_t number, bool stream)
 {
-    for (size_t i = 0; number && i < PROXY_CONNS; i++) {
+    for (size_t i = 0; number && i < f->server.top; i++) {
         struct proxy_call *c = f->conns[i].work;
         if (c && (stream ? c->stream : c->number) == number)
             return c;
