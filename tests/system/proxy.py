@@ -233,6 +233,73 @@ def response(line, text, loops=False):
     return None
 
 
+def fails(kind, error):
+    """An answer of another protocol that reports an error after its 200."""
+    def script(line):
+        line.send(event(kind[0], **kind[1]))
+        line.send(event(error[0], **error[1]))
+        line.end()
+    return script
+
+
+def response_tool(line, arguments, status="completed", pieces=3):
+    """A call of a tool, its arguments in pieces; the last event repeats it."""
+    item = {"type": "function_call", "id": "fc", "call_id": "call_1", "name": "f", "arguments": arguments, "status": status}
+    whole = {"id": "resp_1", "object": "response", "created_at": 1, "model": "up-1", "status": status, "output": [item], "usage": {"input_tokens": 3, "output_tokens": 4}}
+    line.send(event("response.created", response={**whole, "status": "in_progress", "output": []}, sequence_number=0))
+    line.send(event("response.output_item.added", output_index=0, item={**item, "arguments": "", "status": "in_progress"}, sequence_number=1))
+    for i in range(0, len(arguments), pieces):
+        line.send(event("response.function_call_arguments.delta", output_index=0, item_id="fc", delta=arguments[i:i + pieces], sequence_number=2 + i))
+    line.send(event("response.output_item.done", output_index=0, item=item, sequence_number=99))
+    line.send(event(f"response.{status}", response=whole, sequence_number=100))
+    line.end()
+
+
+def response_unstreamed(line):
+    """Nothing but a last event, with a loop in it."""
+    text = LOOP * 50
+    line.send(event("response.completed", sequence_number=0, response={
+        "id": "resp_1", "object": "response", "created_at": 1, "model": "up-1", "status": "completed", "usage": {"input_tokens": 3, "output_tokens": 4},
+        "output": [{"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": []}]}]}))
+    line.end()
+
+
+def message_tool_loop(line):
+    line.send(event("message_start", message={"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}))
+    line.send(event("content_block_start", index=0, content_block={"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}))
+    line.send(event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": "{\"a\": \""}))
+    while not line.closed():
+        line.send(event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": LOOP}))
+    return "close"
+
+
+def message_start_loops(line):
+    """All of the loop in the events that begin a block."""
+    line.send(event("message_start", message={"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}))
+    for i in range(60):
+        line.send(event("content_block_start", index=i, content_block={"type": "text", "text": LOOP}))
+        line.send(event("content_block_stop", index=i))
+    line.send(event("message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None}, usage={"output_tokens": 42}))
+    line.send(event("message_stop"))
+    line.end()
+
+
+def loop_in_one(line):
+    """Text, loop and end in one chunk."""
+    line.send(chat(words(200) + LOOP * 400, end="stop"))
+    line.send(DONE)
+    line.end()
+
+
+def counting(line):
+    line.send(chat(words(200)))
+    for i in range(200):
+        line.send(chat(f"Step {i} is to try the same thing once more and to see what comes of it. "))
+        if line.closed(0.002):
+            break
+    return "close"
+
+
 flaky = {"tries": 0}
 
 
@@ -243,17 +310,26 @@ def first_fails(line):
 
 SCRIPTS = {f.__name__: f for f in (normal, slow, stalled, loop, long_loop, malformed, no_event, disconnects, late_disconnect, halves,
                                    error_after_200, bad_request, wrong_key, says_key, tool, cut_tool, broken_tool, looping_tool,
-                                   message_loop, first_fails, drifting, moved)}
-SCRIPTS |= {"drifting_long": lambda line: drifting(line, 120)}
+                                   message_loop, first_fails, drifting, moved, loop_in_one, counting, message_tool_loop, message_start_loops, response_unstreamed)}
+STARTED = ("message_start", {"message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}})
+CREATED = ("response.created", {"response": {"id": "resp_1", "output": []}, "sequence_number": 0})
+SCRIPTS |= {"drifting_long": lambda line: drifting(line, 120),
+            "message_fails": fails(STARTED, ("error", {"error": {"type": "overloaded_error", "message": "overloaded"}})),
+            "respond_error": fails(CREATED, ("error", {"code": "server_error", "message": "overloaded", "sequence_number": 1})),
+            "respond_failed": fails(CREATED, ("response.failed", {"response": {"id": "resp_1", "status": "failed", "error": {"code": "server_error", "message": "overloaded"}}})),
+            "respond_tool": lambda line: response_tool(line, "{\"a\": [1, 2]}"),
+            "respond_cut_tool": lambda line: response_tool(line, "{\"a\": [1, ", "incomplete"),
+            "respond_tool_loop": lambda line: response_tool(line, "{\"a\": \"" + LOOP * 60, pieces=20)}
+ANTHROPIC = ["message_fails", "message_tool_loop", "message_start_loops"]
 SCRIPTS |= {"hello": lambda line: message(line, words(300)), "use": lambda line: message(line, "Now.", "tool_use", [("{\"a\"", ": 1}")]),
             "cut_use": lambda line: message(line, "Now.", "max_tokens", [("{\"a\"", ": ")]),
             "respond": lambda line: response(line, words(300)), "respond_loop": lambda line: response(line, words(20), True),
             "respond_late": lambda line: response(line, words(1000), True)}
-OPENAI = [n for n in SCRIPTS if n not in ("message_loop", "hello", "use", "cut_use")]
+OPENAI = [n for n in SCRIPTS if n not in ("message_loop", "hello", "use", "cut_use", *ANTHROPIC)]
 upstream = proxytest.Upstream(SCRIPTS)
 ROWS = [("small", "openai", "worker", OPENAI + ["up=loop", "up_late=long_loop", "up_tool=looping_tool", "up_respond=respond_loop"]),
         ("large", "openai", "coder", ["up=normal", "up_late=normal", "up_tool=tool", "up_respond=respond"]),
-        ("little", "anthropic", "worker", ["hello", "use", "cut_use", "message_loop", "up=message_loop"]),
+        ("little", "anthropic", "worker", ["hello", "use", "cut_use", "message_loop", "up=message_loop", *ANTHROPIC]),
         ("big", "anthropic", "architect", ["up=hello"])]
 PER_STREAM = 256  # kB of the front; docs/proxy.md
 MORE = "proxy: {silence: 500ms}\nescalation: {retries: 1}\n"
@@ -304,6 +380,11 @@ def loops(g):
             delays.append((line.cut - line.last) * 1000)
     print(f"#= proxy: a looping upstream is closed {min(delays):.2f} ms after the chunk that showed the loop (best of {len(delays)})")
     tap.ok(delays and min(delays) < 5, "the upstream's connection is closed within 5 ms of the chunk that showed the loop", delays)
+    for way in (stream, plain):
+        a = way(g, "loop_in_one")
+        tap.ok(a.text == words(200).rstrip() and "early_abort" in a.raw.decode(), f"{way.__name__}: text, a loop and its end in one chunk: the client has the text before the loop", a.text[-200:])
+    a = stream(g, "counting")
+    tap.ok(a.text == words(200).rstrip() and a.events[-2]["cordon"]["detector"] == "counter", "of a loop that counts the client has what came before it", a.text[-200:])
     a = stream(g, "long_loop")
     tap.ok(a.text == words(1000).rstrip() and a.ends == ["early_abort"], "a loop after a long text is cut at its beginning", a.text[-200:])
 
@@ -389,6 +470,10 @@ def cancellation(g):
     c.sock.close()
     c.close()
     tap.ok(gone.wait(proxytest.PATIENCE), "a client that leaves ends its upstream's connection")
+    until = time.monotonic() + proxytest.PATIENCE
+    while not (left := [r for r in g.records() if r["status"] == "cancelled"]) and time.monotonic() < until:
+        time.sleep(0.01)
+    tap.ok(left and left[-1]["args"]["tokens_in"] > 0 and left[-1]["args"]["tokens_cut"] > 0, "a client that leaves pays for its prompt and for what was written until then", left[-1:])
     SCRIPTS["slow"] = kept
 
 
@@ -419,6 +504,13 @@ def anthropic(g):
            "Anthropic: the tier above goes on in a block of its own, within the same message", starts, a.text[-100:])
     tap.eq(upstream.asked("hello")[-1].body["messages"][-1], {"role": "assistant", "content": words(1000).rstrip()},
            "Anthropic: the tier above gets the good text as the beginning of its answer")
+    a = stream(g, "message_fails", path, max_tokens=99)
+    tap.ok(a.status == 502 and a.json["error"] == {"type": "api_error", "message": "overloaded"}, "Anthropic: an error after the 200 is an error for the client", a.raw)
+    tap.eq(len(upstream.asked("message_fails")), 2, "Anthropic: an upstream that reported an error is asked again")
+    a = stream(g, "message_tool_loop", path, max_tokens=99)
+    tap.ok(b"tool_use" not in a.raw and b"partial_json" not in a.raw and a.ends == ["early_abort"], "Anthropic: a tool call whose arguments loop is not handed on", a.raw)
+    a = stream(g, "message_start_loops", path, max_tokens=99)
+    tap.ok(a.ends == ["early_abort"] and LOOP.strip().encode() not in a.raw, "Anthropic: text in the events that begin blocks is watched, too", a.raw[-400:])
     a = g.ask({"model": "none", "messages": []}, path)
     tap.ok(a.status == 404 and a.json["type"] == "error" and a.json["error"]["type"] == "not_found_error", "Anthropic: errors have its form")
     a = g.ask({"model": "hello", "messages": []}, path, token="", headers={"x-api-key": g.token})
@@ -437,6 +529,19 @@ def responses(g):
     tap.ok(a.text == words(1000).rstrip() and a.ends == ["early_abort"], "responses: an answer that the client has a part of ends there")
     a = stream(g, "up_respond", path, input="x")
     tap.ok(a.text == words(300) and a.ends == ["completed"], "responses: a looping answer that nobody has seen is asked of the next tier")
+
+
+    for model in ("respond_error", "respond_failed"):
+        a = stream(g, model, path, input="x")
+        tap.ok(a.status == 502 and "overloaded" in a.json["error"]["message"] and len(upstream.asked(model)) == 2, f"responses: {model}: an upstream that reports an error is asked again, and then it is one for the client", a.raw)
+    a = plain(g, "respond_tool", path, input="x")
+    tap.ok(a.json["output"][0]["arguments"] == "{\"a\": [1, 2]}", "responses: a whole tool call arrives", a.raw)
+    for way in (stream, plain):
+        for model in ("respond_cut_tool", "respond_tool_loop"):
+            a = way(g, model, path, input="x")
+            tap.ok(a.status == 200 and b"function_call" not in a.raw, f"responses: {model}, {way.__name__}: a tool call that is cut is in no event, and not in the answer that the last one repeats", a.raw[-400:])
+        a = way(g, "response_unstreamed", path, input="x")
+        tap.ok(a.status == 502 and b"did not stream" in a.raw and LOOP.strip().encode() not in a.raw, f"responses: {way.__name__}: text that is only in the last event is not handed on", a.raw[-400:])
 
 
 # --- what nobody sees ------------------------------------------------------------------------------

@@ -121,13 +121,6 @@ static void end(struct proxy_call *c, const char *status, const char *why)
     proxy_call_free(c);
 }
 
-void proxy_call_drop(struct proxy_call *c)
-{
-    if (c->monitor)
-        c->over.tokens_cut += monitor_verdict(c->monitor)->tokens;
-    end(c, "cancelled", "the client left");
-}
-
 /* What the attempt took: as the upstream counted it, or as far as we can tell. */
 static void count(struct proxy_call *c, uint64_t *out)
 {
@@ -135,6 +128,13 @@ static void count(struct proxy_call *c, uint64_t *out)
     c->over.tokens_in += c->usage_in ? c->usage_in : text ? strlen(text) / 4 : 0;
     free(text);
     *out += c->usage_out ? c->usage_out : monitor_verdict(c->monitor)->tokens;
+}
+
+void proxy_call_drop(struct proxy_call *c)
+{
+    if (c->phase == PROXY_RUNNING && c->monitor) /* its prompt was sent, and is paid for */
+        count(c, &c->over.tokens_cut);
+    end(c, "cancelled", "the client left");
 }
 
 static void answer_whole(struct proxy_call *c)

@@ -67,7 +67,7 @@ static void take_delta(struct proxy_call *c, json_t *o)
 static void event(struct proxy_call *c, json_t *o)
 {
     const char *type = json_string_value(json_object_get(o, "type"));
-    const json_t *block = json_object_get(o, "content_block");
+    json_t *block = json_object_get(o, "content_block");
     if (!type || strcmp(type, "error") == 0) {
         const char *what =
             json_string_value(json_object_get(json_object_get(o, "error"), "message"));
@@ -80,7 +80,9 @@ static void event(struct proxy_call *c, json_t *o)
         const char *kind = json_string_value(json_object_get(block, "type"));
         c->block_is_tool = kind && strcmp(kind, "tool_use") == 0;
         buf_reset(&c->arguments);
-        proxy_piece_add(c, o, NULL, NULL, c->block_is_tool);
+        /* a block may begin with a part of its text */
+        proxy_piece_add(c, o, json_object_get(block, "text") ? block : NULL, "text",
+                        c->block_is_tool);
     } else if (strcmp(type, "content_block_delta") == 0) {
         take_delta(c, o);
     } else if (strcmp(type, "content_block_stop") == 0) {

@@ -30,25 +30,60 @@ static json_t *body(const struct proxy_call *c, const char *model, const struct 
 /* The last event; it has the answer as a whole. */
 static bool is_last(const char *type)
 {
-    return strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0 ||
-           strcmp(type, "response.failed") == 0;
-}
-
-static void take_last(struct proxy_call *c, json_t *o)
-{
-    const json_t *usage = json_object_get(json_object_get(o, "response"), "usage");
-    c->usage_in = (uint64_t)json_integer_value(json_object_get(usage, "input_tokens"));
-    c->usage_out = (uint64_t)json_integer_value(json_object_get(usage, "output_tokens"));
-    proxy_pieces_tools(c, false);
-    proxy_piece_add(c, o, NULL, NULL, false);
-    proxy_call_finish(c);
-    c->final = true;
+    return strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0;
 }
 
 static bool is_call(const json_t *item)
 {
     const char *type = json_string_value(json_object_get(item, "type"));
     return type && strstr(type, "_call");
+}
+
+/* Text that an event repeats, all its parts together. What was not streamed was not watched. */
+static size_t repeated(const json_t *o)
+{
+    size_t i, all = json_string_length(json_object_get(o, "text"));
+    const char *key;
+    json_t *part;
+    static const char *const inside[] = {"response", "item", "part"};
+    for (i = 0; i < sizeof inside / sizeof *inside; i++)
+        all += json_object_get(o, inside[i]) ? repeated(json_object_get(o, inside[i])) : 0;
+    json_object_foreach(
+        (json_t *)o, key,
+        part) if (json_is_array(part) &&
+                  (strcmp(key, "output") == 0 ||
+                   strcmp(key, "content") == 0)) for (i = 0; i < json_array_size(part); i++) all +=
+        repeated(json_array_get(part, i));
+    return all;
+}
+
+/* The last event repeats calls of tools, too: those that were cut go. */
+static void drop_cut_calls(json_t *output)
+{
+    for (size_t i = json_array_size(output); i-- > 0;) {
+        const json_t *item = json_array_get(output, i),
+                     *arguments = json_object_get(item, "arguments");
+        const char *status = json_string_value(json_object_get(item, "status"));
+        json_t *o = json_is_string(arguments) ? json_loadb(json_string_value(arguments),
+                                                           json_string_length(arguments), 0, NULL)
+                                              : NULL;
+        if (is_call(item) && ((status && strcmp(status, "completed") != 0) ||
+                              (json_string_length(arguments) && !json_is_object(o))))
+            json_array_remove(output, i);
+        json_decref(o);
+    }
+}
+
+static void take_last(struct proxy_call *c, json_t *o)
+{
+    const json_t *usage = json_object_get(json_object_get(o, "response"), "usage");
+    drop_cut_calls(json_object_get(json_object_get(o, "response"), "output"));
+    c->usage_in = (uint64_t)json_integer_value(json_object_get(usage, "input_tokens"));
+    c->usage_out = (uint64_t)json_integer_value(json_object_get(usage, "output_tokens"));
+    proxy_pieces_tools(c, false);
+    proxy_piece_add(c, o, NULL, NULL, false);
+    proxy_call_finish(c);
+    c->final = true;
 }
 
 static void take_delta(struct proxy_call *c, json_t *o)
@@ -64,10 +99,14 @@ static void event(struct proxy_call *c, json_t *o)
 {
     const char *type = json_string_value(json_object_get(o, "type"));
     const size_t len = type ? strlen(type) : 0;
-    if (!type || strcmp(type, "error") == 0) {
-        const char *what = json_string_value(json_object_get(o, "message"));
+    const bool failed = type && strcmp(type, "response.failed") == 0;
+    if (!type || strcmp(type, "error") == 0 || failed) {
+        const json_t *error = json_object_get(json_object_get(o, "response"), "error");
+        const char *what = json_string_value(json_object_get(failed ? error : o, "message"));
         proxy_call_fail(c, type ? GATE_ERROR_HOST : GATE_ERROR_FORMAT,
                         what ? what : "the upstream reported an error");
+    } else if (repeated(o) > c->fed) {
+        proxy_call_fail(c, GATE_ERROR_FORMAT, "the upstream sent text that it did not stream");
     } else if (is_last(type)) {
         take_last(c, o);
     } else if (strcmp(type, "response.output_item.added") == 0) {
