@@ -81,6 +81,7 @@ def row(what, ms, note=""):
 
 
 def goal(what, got, most):
+    print(f"  goal {'missed' if got > most else 'met'}: {what}: {got:.2f}, at most {most:.2f}", flush=True)
     if got > most:
         missed.append(f"{what}: {got:.2f}, goal {most:.2f}")
 
@@ -129,21 +130,35 @@ def commits():
 
 def sessions():
     print("\na call of a session, with an unchanged workspace and without one")
-    cordon("workspace", "create", "s")
-    cordon("workspace", "import", "s", folder("session", 100))
-    ends = {}
-    for name, words in (("without", []), ("with", ["--workspace", "s"])):
-        cordon("session", "new", name, "--profile", "standard", *words)
+    kinds = {"none": []}
+    for count in (100, min(10000, o.files)):
+        cordon("workspace", "create", f"s{count}")
+        cordon("workspace", "import", f"s{count}", folder(f"session{count}", count))
+        kinds[f"of {count} files"] = ["--workspace", f"s{count}"]
+    new, calls, wrote, forks = ({kind: [] for kind in kinds} for _ in range(4))
+    for kind, words in kinds.items():
+        cordon("session", "new", words[-1] if words else "none", "--profile", "standard", *words)
     for i in range(3 * o.rounds if o.rounds < 14 else 40):
-        for name in ("without", "with"):
-            ends.setdefault(name, []).append(timed(cordon, "session", "run", name, "-c", "x = 1"))
-    for name in ("without", "with"):
-        cordon("session", "close", name)
+        for kind, words in kinds.items():
+            calls[kind].append(timed(cordon, "session", "run", words[-1] if words else "none", "-c", "x = 1"))
+    for i in range(o.rounds):
+        for kind, words in kinds.items():
+            new[kind].append(timed(cordon, "session", "new", "more", "--profile", "standard", *words))
+            wrote[kind].append(timed(cordon, "session", "run", "more", "-c", "f = open('one', 'w'); f.write('%d'); f.close()" % i))
+            forks[kind].append(timed(cordon, "session", "fork", "more", "branch"))
+            for name in ("more", "branch"):
+                cordon("session", "close", name)
+            if words:
+                cordon("workspace", "discard", f"{words[-1]}@clone-1")
     cordon("pool", "stop", "--force")
-    a, b = median(ends["without"]), median(ends["with"])
-    row("call of a session without a workspace", a)
-    row("call of a session with an unchanged workspace of 100 files", b, f"{(b / a - 1) * 100:+.0f} %; goal: at most +10 %")
-    goal("session with an unchanged workspace, times one without", b / a, 1.10)
+    for what, times in (("call that touches nothing", calls), ("new session", new), ("call that writes one file, with its commit", wrote), ("fork", forks)):
+        for kind in kinds:
+            a, b = median(times["none"]), median(times[kind])
+            row(f"{what}, workspace {kind}", b, "" if kind == "none" else f"{b / a:.2f} times that without one")
+    for kind in list(kinds)[1:]:
+        goal(f"call of a session with an unchanged workspace {kind}, times one without", median(calls[kind]) / median(calls["none"]), 1.10)
+    few, many = (median(new[kind]) for kind in list(kinds)[1:])
+    goal("new session in a workspace of the most files, times one of 100", many / few, 1.5)
 
 
 def untouched():

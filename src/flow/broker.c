@@ -254,11 +254,8 @@ static int index_of_run(void)
 static enum tools_end check(struct calling *c, struct err *err)
 {
     const struct policy *p = broker->f->req->context->policy;
-    const struct flow_outer *outer = broker->f->req->outer;
-    const bool layered = outer ? outer->layered : jail_spec_layered(&broker->f->spec);
     const uint64_t limits[TOOLS_LIMITS] = {[TOOLS_FILE_READ] = p->sessions.file_read,
                                            [TOOLS_GREP_MATCHES] = p->sessions.grep_matches,
-                                           [TOOLS_LAYERED] = layered,
                                            [TOOLS_MADE] = c->made != NULL,
                                            [TOOLS_NAMING_WARNS] =
                                                p->verification == POLICY_VERIFY_WARN};

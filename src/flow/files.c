@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 16
@@ -48,6 +49,14 @@ static int add_file(struct flow_result *r, const char *path, uint64_t bytes, boo
     return 0;
 }
 
+/* An upper layer has a file of the lower one from the moment that it is changed. The kernel notes where it came from. */
+static bool was_below(const struct flow *f, int dir, const char *name)
+{
+    FD_AUTO fd =
+        f->req->layered ? openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    return fd >= 0 && fgetxattr(fd, "user.overlay.origin", NULL, 0) >= 0;
+}
+
 /* Takes FD. PATH is extended in place. */
 static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
                  const struct statx_timestamp *since)
@@ -68,7 +77,8 @@ static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
         }
         r->files_touched = r->files_touched || !older(&st.stx_ctime, since);
         if (S_ISREG(st.stx_mode)) {
-            bool born = st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true;
+            bool born = (st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true) &&
+                        !was_below(f, dirfd(d), name);
             const enum flow_input_state input = flow_input_now(f, path, &st);
             if (!older(&st.stx_ctime, since) && input != FLOW_INPUT_UNTOUCHED &&
                 add_file(r, path, st.stx_size, !born || input == FLOW_INPUT_CHANGED) < 0)
@@ -148,8 +158,10 @@ static void list_files(struct flow *f, int root)
     char path[PATH_ROOM] = "/workspace";
     const bool call = f->req->kind == FLOW_CALL;
     const struct statx_timestamp *since = call ? &f->released : &always;
-    int fd = f->req->keep && !call ? open_left(root, JAIL_UPPER) : -1;
-    if (fd < 0)
+    int fd = f->req->layered         ? open_left(f->req->layers, JAIL_UPPER_IN)
+             : f->req->keep && !call ? open_left(root, JAIL_UPPER)
+                                     : -1;
+    if (fd < 0 && !f->req->layered)
         fd = open_left(root, "workspace");
     f->result->files_touched = fd < 0 || entries_changed(fd, since);
     FD_AUTO left = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -50,7 +50,6 @@ struct flow_outer {
     const char *bounds[3 * (LIMIT_NESTED + 1)];
     size_t nbounds;
     int files;                               /* what its tools work on: the caller's; -1: none */
-    bool layered;                            /* of those files: TOOLS_LAYERED */
     const char *tools[LIMIT_HOST_TOOLS + 1]; /* that it may call, ended by NULL */
     struct flow_mades *made;                 /* tools that the caller made, and may call */
     struct flow_budget *budget;              /* of the outermost run */
@@ -107,6 +106,8 @@ struct flow_request {
      * set on top of what the session has. */
     struct jail_child *child;
     bool child_fresh; /* nothing was heard from it yet: it says READY first */
+    bool layered;     /* its /workspace is upon layers: LAYERS is the folder that they are in */
+    int layers;
     const char *session;
     uint64_t session_call; /* how many calls ran before in the session */
     uint64_t calls_used;   /* of tools, by this session so far */

@@ -146,7 +146,6 @@ static void stand_around(const struct flow_caller *c, const char *worker_id, str
                                .id = c->f->result->id,
                                .worker_id = worker_id,
                                .files = c->files,
-                               .layered = outer ? outer->layered : jail_spec_layered(&c->f->spec),
                                .made = c->mades,
                                .budget = c->f->budget,
                                .plan = c->plan,

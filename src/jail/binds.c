@@ -166,6 +166,13 @@ static int map_to_owner(const struct jail_bind *b, int source, const struct jail
     return fd_take(&mount);
 }
 
+int jail_bind_map_lower(int source, uid_t uid, gid_t gid, struct err *err)
+{
+    const struct jail_bind lower = {.source = "the checkout", .lower = true};
+    const struct jail_identity id = {.uid = uid, .gid = gid};
+    return map_to_owner(&lower, source, &id, err);
+}
+
 int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
                     struct err *err)
 {

@@ -31,7 +31,9 @@
     X(guest)    /* pidfd of itself */                                                              \
     X(files)    /* the root of its own file system: `workspace` and `tmp` */                       \
     X(calls)    /* of a session: memory in which its supervisors pass on calls of relatives */     \
-    X(wake)     /* of a session: eventfd that tells all of them of such a call (family.c) */
+    X(wake)     /* of a session: eventfd that tells all of them of such a call (family.c) */       \
+    X(laid)     /* of a session upon layers: the folder that they are in, below its cover */       \
+    X(lower)    /* of a session upon layers: the checkout below, as its maker opened it */
 
 struct jail_child {
 #define X(name) int name;
@@ -47,7 +49,7 @@ struct jail_child {
 #define JAIL_CHILD_NONE                                                                            \
     {                                                                                              \
         .channel = -1, .in = -1, .out = -1, .err = -1, .control = -1, .listener = -1, .init = -1,  \
-        .guest = -1, .files = -1, .calls = -1, .wake = -1                                          \
+        .guest = -1, .files = -1, .calls = -1, .wake = -1, .laid = -1, .lower = -1                 \
     }
 void jail_child_close(
     struct jail_child *c); /* the child dies where no other process has its descriptors */
@@ -71,7 +73,7 @@ ERR_MUST_USE int jail_child_receive(int sock, struct jail_child *ret_child, stru
 
 /* The same for a packet P that the caller has received already, with space for JAIL_CHILD_RIDE descriptors. The child
  * owns them afterwards; on an error they are closed. */
-#define JAIL_CHILD_RIDE 11
+#define JAIL_CHILD_RIDE 13
 ERR_MUST_USE int jail_child_read(struct fd_packet *p, struct jail_child *ret_child,
                                  struct err *err);
 
@@ -139,6 +141,13 @@ void jail_run_release(struct jail_run *run, int exit_code);
  * FROM has nothing that a guest made but names and contents. ERR_STATE: they do not fit; ERR_SYS: nothing is known about
  * what is there now. At most LIMIT_WORKSPACE_RUN_MS. */
 ERR_MUST_USE int jail_child_fill(int files, int from, struct err *err);
+
+/* The same without a copy: /workspace is an overlay from now on, with the folder LOWER below, which nobody may change as long as
+ * CHILD->lower, a copy of that descriptor, is open anywhere. CHILD has it and `laid` then; whoever keeps the session must
+ * keep both. What the session had in /workspace before is gone. JAIL_LAYER_NONE: there are no overlays here (or not of this
+ * checkout), and the session is as it was. An error: the session must not go on. */
+enum { JAIL_LAYER_NONE = 1 };
+ERR_MUST_USE int jail_child_layer(struct jail_child *child, int lower, struct err *err);
 
 /* ---- session fork, in the holder ---- */
 

@@ -42,6 +42,9 @@ unsigned jail_identity_owner(unsigned id);
 ERR_MUST_USE int jail_binds_open(struct jail_spec *spec, const struct jail_identity *id, int *fds,
                                  struct err *err);
 
+/* A detached mount of the folder SOURCE, which nobody writes; mapped to the id where that is to be had. For root. */
+ERR_MUST_USE int jail_bind_map_lower(int source, uid_t uid, gid_t gid, struct err *err);
+
 /* shared.c: the modes of what the guest may write in, as they were before it. */
 struct jail_shared {
     size_t count;

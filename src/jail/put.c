@@ -65,6 +65,14 @@ static int open_below(int dir, const char *path, uint64_t flags)
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
+/* A session's may be a mount upon layers: no guest mounts, so the one that is crossed here is ours. */
+static int open_workspace(int files)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    return (int)syscall(SYS_openat2, files, JAIL_WORKSPACE_IN, &how, sizeof how);
+}
+
 /* The folder NAME in DIR, made if it is not there. */
 static int enter(const struct put *p, int dir, const char *name)
 {
@@ -206,8 +214,7 @@ int jail_put(int source, int files, const struct jail_bind *bind, struct err *er
                                      : open(self, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (in < 0)
         return put_failed(&p, "it", err);
-    FD_AUTO dir =
-        find_place(&p, open_below(files, "workspace", O_RDONLY | O_DIRECTORY), bind->dest, &name);
+    FD_AUTO dir = find_place(&p, open_workspace(files), bind->dest, &name);
     if (dir < 0)
         return put_failed(&p, bind->dest, err);
     if (S_ISREG(st.st_mode))
@@ -226,7 +233,7 @@ int jail_put_left(int source, int files, const char *dest, const char *what, str
     find_owner(&p, &guest);
     int top = open_below(files, JAIL_UPPER, O_RDONLY | O_DIRECTORY); /* over a workspace's files */
     if (top < 0)
-        top = open_below(files, "workspace", O_RDONLY | O_DIRECTORY);
+        top = open_workspace(files);
     FD_AUTO dir = find_place(&p, top, dest, &name);
     return dir < 0 || put_file(&p, source, &st, dir, name) < 0 ? put_failed(&p, name, err) : 0;
 }

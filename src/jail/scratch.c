@@ -54,6 +54,10 @@ static bool reopen(int dir, const char *name)
 {
     struct stat st;
     char self[40];
+    FD_AUTO folder = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0) /* root of its namespace may look into it, and has no /proc there */
+        return fstat(folder, &st) == 0 &&
+               ((st.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0);
     FD_AUTO fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
         return false;

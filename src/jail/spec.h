@@ -88,10 +88,13 @@ enum jail_switch {
 
 #define JAIL_OWN "/live/own" /* where what the guest may write is mounted */
 /* Where in that file system the layers of /workspace are while it has some, and what the guest changed. */
-#define JAIL_LAYERS      ".layers"
-#define JAIL_UPPER_IN    "upper"
-#define JAIL_UPPER       JAIL_LAYERS "/" JAIL_UPPER_IN
-#define JAIL_BRANCH_ROOM 32 /* branches of a session that live at the same time */
+#define JAIL_LAYERS       ".layers"
+#define JAIL_UPPER_IN     "upper"
+#define JAIL_UPPER        JAIL_LAYERS "/" JAIL_UPPER_IN
+#define JAIL_WORKSPACE_IN "workspace"
+/* Of a session's file system, beside what the guest may have: its root, two folders and the layers. */
+#define JAIL_LAYER_INODES 9
+#define JAIL_BRANCH_ROOM  32 /* branches of a session that live at the same time */
 
 struct jail_spec {
     enum jail_kind kind;

@@ -168,8 +168,9 @@ bool pool_conn_agree(struct pool_holder *h, struct pool_conn *conn, const char *
 void pool_conn_event(struct pool_holder *h, struct pool_conn *conn)
 {
     char frame[4096];
-    int fd = -1;
-    struct fd_packet in = {.data = frame, .len = sizeof frame, .fds = &fd, .nfds = 1};
+    int fds[POOL_REQUEST_RIDE] = {-1, -1};
+    struct fd_packet in = {
+        .data = frame, .len = sizeof frame, .fds = fds, .nfds = POOL_REQUEST_RIDE};
     struct pool_request q;
     struct err err = ERR_INIT;
     if (conn->state == POOL_CONN_BRANCH) {
@@ -189,9 +190,10 @@ void pool_conn_event(struct pool_holder *h, struct pool_conn *conn)
         h->bad_frames++;
         pool_conn_close(h, conn);
     } else {
-        pool_request_handle(h, conn, &q, fd);
+        pool_request_handle(h, conn, &q, fds);
     }
-    fd_close(fd);
+    for (size_t i = 0; i < POOL_REQUEST_RIDE; i++) /* what nobody took */
+        fd_close(fds[i]);
 }
 
 uint64_t pool_conn_due(const struct pool_conn *conn)

@@ -16,7 +16,7 @@ static const enum wire_type types[] = {
     WIRE_POOL_SET,       WIRE_POOL_NEXT,     WIRE_POOL_STOP,
     WIRE_LENT,           WIRE_DECLINED,      WIRE_AGREED,
     WIRE_SESSION_IS,     WIRE_SESSION_LOG,   WIRE_POOL_IS,
-    WIRE_POOL_END};
+    WIRE_POOL_END,       WIRE_SESSION_LAYERS};
 
 static void same(const struct buf *b, const struct buf *frame)
 {

@@ -146,7 +146,7 @@ void pool_conn_timeout(struct pool_holder *h, struct pool_conn *conn);
 
 /* requests.c: one request, one reply. */
 void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
-                         const struct pool_request *q, int record);
+                         const struct pool_request *q, int *fds);
 void pool_request_branch(struct pool_holder *h, struct pool_conn *conn);
 
 /* interpreter.c: the specification of a template, and the words that it points to. */

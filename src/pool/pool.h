@@ -32,7 +32,7 @@
 #define POOL_LANGUAGE 23
 #define POOL_ROLE     32
 #define POOL_REASON   200
-#define POOL_NOTE     192 /* what a client of a session leaves to the next one */
+#define POOL_NOTE     224 /* what a client of a session leaves to the next one */
 
 /* Defaults. */
 #define POOL_WARM_DEFAULT    4

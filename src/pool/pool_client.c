@@ -6,7 +6,7 @@
  * Waits: pool_socket_connect in pool_client_open; the holder's queue; answer_ms; an error
  *        poll in wait_for; the holder; the caller's; false
  *        write in sealed; memory; at once; an error
- *        fd_send in send_request; the holder to read; answer_ms, SO_SNDTIMEO; an error
+ *        fd_send in send_with; the holder to read; answer_ms, SO_SNDTIMEO; an error
  *        wait_for in receive; the holder; the request's patience (50 ms for a run) and answer_ms; an error
  *        fd_receive in *; nobody: poll said that it is there; at once; the holder is lost
  *        wait_for in *; the holder; answer_ms; an error */
@@ -60,18 +60,24 @@ static int lost(struct err *err)
     return err_set(err, ERR_STATE, "the holder closed the connection");
 }
 
-static int send_request(const struct pool_client *c, const struct pool_request *q, int fd,
-                        struct err *err)
+static int send_with(const struct pool_client *c, const struct pool_request *q, int *fds,
+                     size_t nfds, struct err *err)
 {
     char frame[4096];
     struct buf b = {.data = frame, .cap = sizeof frame, .max = sizeof frame - 1};
     int r = pool_request_write(q, &b, err);
     if (r < 0)
         return r;
-    struct fd_packet out = {.data = frame, .len = b.len, .fds = &fd, .nfds = fd >= 0};
+    struct fd_packet out = {.data = frame, .len = b.len, .fds = fds, .nfds = nfds};
     if (fd_send(c->sock, &out) < 0)
         return errno == EPIPE ? lost(err) : err_sys(err, "ask the holder");
     return 0;
+}
+
+static int send_request(const struct pool_client *c, const struct pool_request *q, int fd,
+                        struct err *err)
+{
+    return send_with(c, q, &fd, fd >= 0, err);
 }
 
 /* One packet; on an error nothing rode along. */
@@ -339,6 +345,19 @@ int pool_client_branch(struct pool_client *c, const char *name, const char *note
         return lost(err);
     r = pool_reply_read(frame, in.len, &ret->reply, err);
     ret->declined = r == 0 && ret->reply.type == WIRE_DECLINED;
+    return r;
+}
+
+int pool_client_layers(struct pool_client *c, const struct jail_child *session,
+                       struct pool_answer *ret, struct err *err)
+{
+    const struct pool_request q = {.type = WIRE_SESSION_LAYERS};
+    int fds[POOL_REQUEST_RIDE] = {session->laid, session->lower}, back = -1;
+    int r = send_with(c, &q, fds, POOL_REQUEST_RIDE, err);
+    *ret = (struct pool_answer){0};
+    if (r == 0)
+        r = take_reply(c, 0, &back, ret, err);
+    fd_close(back);
     return r;
 }
 

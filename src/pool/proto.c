@@ -26,7 +26,7 @@ struct walk {
 
 static void text(struct walk *w, char *field, size_t size)
 {
-    char storage[POOL_REASON + 2];
+    char storage[(POOL_NOTE > POOL_REASON ? POOL_NOTE : POOL_REASON) + 2];
     base_assert(size < sizeof storage);
     if (w->writer) { /* a sentence may have been cut in the middle of a letter */
         size_t whole = utf8_valid_prefix(field, strlen(field));
@@ -84,7 +84,9 @@ static int malformed(struct err *err, enum wire_type type, const char *what)
 
 size_t pool_request_descriptors(enum wire_type type)
 {
-    return type == WIRE_BACK || type == WIRE_SESSION_NEW ? 1 : 0;
+    return type == WIRE_SESSION_LAYERS                     ? POOL_REQUEST_RIDE
+           : type == WIRE_BACK || type == WIRE_SESSION_NEW ? 1
+                                                           : 0;
 }
 
 /* False for what is no request. */
@@ -140,6 +142,8 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         return true;
     case WIRE_POOL_STOP:
         truth(w, &q->yes);
+        return true;
+    case WIRE_SESSION_LAYERS:
         return true;
     default:
         return false;

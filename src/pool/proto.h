@@ -140,6 +140,7 @@ ERR_MUST_USE int pool_request_write(const struct pool_request *q, struct buf *ou
 ERR_MUST_USE int pool_request_read(const void *frame, size_t len, struct pool_request *ret,
                                    struct err *err);
 size_t pool_request_descriptors(enum wire_type type); /* how many may ride along */
+enum { POOL_REQUEST_RIDE = 2 };                       /* the most of them */
 
 /* And one for all replies. */
 struct pool_reply {

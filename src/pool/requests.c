@@ -202,6 +202,22 @@ static void on_branch(struct pool_holder *h, struct pool_conn *conn, const struc
         pool_conn_state(h, conn, POOL_CONN_BRANCH);
 }
 
+/* Both or none: without the checkout's descriptor somebody may take away what lies below, and the session's next client needs
+ * the folder of the layers. */
+static void on_layers(struct pool_holder *h, struct pool_conn *conn, int *fds)
+{
+    struct pool_held *held = conn->session ? conn->session->child : NULL;
+    if (conn->state != POOL_CONN_CALL || !held || fds[0] < 0 || fds[1] < 0) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "no session was lent that could have layers");
+        return;
+    }
+    fd_close(held->child.laid);
+    fd_close(held->child.lower);
+    held->child.laid = fd_take(&fds[0]);
+    held->child.lower = fd_take(&fds[1]);
+    pool_conn_agree(h, conn, conn->session->name);
+}
+
 /* The packet after SESSION_BRANCH. */
 void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
 {
@@ -453,8 +469,9 @@ static void on_stop(struct pool_holder *h, struct pool_conn *conn, const struct 
 }
 
 void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
-                         const struct pool_request *q, int record)
+                         const struct pool_request *q, int *fds)
 {
+    const int record = fds[0];
     bool watches = q->type == WIRE_POOL_NEXT || q->type == WIRE_SESSION_NEXT;
     if (conn->state == POOL_CONN_NEW)
         pool_conn_state(h, conn, POOL_CONN_IDLE);
@@ -481,6 +498,9 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         return;
     case WIRE_SESSION_BRANCH:
         on_branch(h, conn, q);
+        return;
+    case WIRE_SESSION_LAYERS:
+        on_layers(h, conn, fds);
         return;
     case WIRE_SESSION_CLOSE:
         on_close(h, conn, q);

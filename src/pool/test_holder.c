@@ -407,6 +407,37 @@ static void closed_while_forked(void)
     pool_client_close(&e);
 }
 
+static bool is_folder(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino;
+}
+
+static void layers_are_kept(void)
+{
+    struct pool_client c = client();
+    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE, none = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    none.laid = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    none.lower = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tap_ok(pool_client_layers(&c, &none, &a, &err) == 0 && a.declined,
+           "layers of a session that is not lent are declined");
+    tap_ok(new_session(&c, "laid", 60000, &x, &a) && x.laid < 0 && x.lower < 0 &&
+               pool_client_layers(&c, &none, &a, &err) == 0 && !a.declined &&
+               back(&c, true, "", NULL, &x),
+           "the layers of a new session that is lent are taken");
+    tap_ok(call(&c, "laid", false, &y, &a) && is_folder(y.laid, "/etc") &&
+               is_folder(y.lower, "/usr"),
+           "the next client of a session gets its layers");
+    dup2(none.lower, none.laid);
+    tap_ok(pool_client_layers(&c, &none, &a, &err) == 0 && back(&c, true, "", NULL, &y) &&
+               call(&c, "laid", false, &y, &a) && is_folder(y.laid, "/usr"),
+           "layers that are made anew take the place of those before");
+    jail_child_close(&none);
+    pool_client_close(&c);
+}
+
 /* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
 static void records_are_bounded(void)
 {
@@ -656,6 +687,7 @@ int main(int argc, char **argv)
         life();
         ends();
         closed_while_forked();
+        layers_are_kept();
         records_are_bounded();
         strangers();
         asks_late();

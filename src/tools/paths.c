@@ -35,12 +35,12 @@ static int open_path(int dir, const char *path, int flags)
     return open_resolved(dir, path, flags, RESOLVE_NO_XDEV);
 }
 
-/* One of the two roots. What the jail's builder mounted upon layers is crossed into here, by a name that no guest chose; from there on
- * no mount is crossed. The kernel finds that mount by the descriptor, in whatever namespace it lies. */
+/* One of the two roots. /workspace may be a mount upon layers, which is crossed into here, by a name that no guest chose, and no guest
+ * mounts; from there on no mount is crossed. The kernel finds that mount by the descriptor, in whatever namespace it lies. */
 static int open_root(const struct tools_call *c, const char *root)
 {
     return open_resolved(c->files, root + 1, O_RDONLY | O_DIRECTORY,
-                         c->limits[TOOLS_LAYERED] && root == roots[0] ? 0 : RESOLVE_NO_XDEV);
+                         root == roots[0] ? 0 : RESOLVE_NO_XDEV);
 }
 
 int tools_open_beneath(int dir, const char *name, int flags)

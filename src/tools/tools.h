@@ -34,7 +34,6 @@ enum tools_end {
 enum tools_limit {
     TOOLS_FILE_READ,    /* characters of one file read */
     TOOLS_GREP_MATCHES, /* matches of one search */
-    TOOLS_LAYERED,      /* 1: /workspace is a mount of the jail's own, upon layers */
     TOOLS_MADE, /* 1: it is a tool that guest code made, and is found in the guest's files */
     TOOLS_NAMING_WARNS, /* 1: a file that breaks a rule for names is written, and its answer says so */
     TOOLS_LIMITS

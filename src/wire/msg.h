@@ -162,7 +162,10 @@
     WIRE_SERVE_MESSAGES(X)                                                                         \
     WIRE_PROXY_MESSAGES(X)                                                                         \
     X(DEADLINE, "u",                                                                               \
-      "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")
+      "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")      \
+    X(SESSION_LAYERS, "",                                                                          \
+      "client -> holder: what I hold is upon layers now; their folder and its checkout ride "      \
+      "along")
 
 /* In the status of DONE: the program ended itself (SystemExit). */
 #define WIRE_DONE_LEFT 0x100

@@ -172,7 +172,7 @@ static int make(struct workspace *w, int trees, const git_oid *tree, const char 
     return r;
 }
 
-/* RET is the last of them that is not KEEP; with REMOVE they all go. */
+/* RET is the last of them that is not KEEP and that nobody has; with REMOVE they all go. */
 static int others(int trees, const char *keep, bool remove, char ret[WORKSPACE_ID], struct err *err)
 {
     DIR *d = entries_of(trees);
@@ -180,7 +180,7 @@ static int others(int trees, const char *keep, bool remove, char ret[WORKSPACE_I
     if (!d)
         return err_sys(err, "look at the checkouts");
     for (const char *name; r == 0 && (name = entries_next(d));) {
-        if (name[0] == '.' || strcmp(name, keep) == 0)
+        if (name[0] == '.' || strcmp(name, keep) == 0 || !workspace_tree_unused(trees, name))
             continue;
         snprintf(ret, WORKSPACE_ID, "%.40s", name);
         if (remove)

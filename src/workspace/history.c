@@ -111,16 +111,30 @@ int workspace_import(struct workspace *w, int folder, const struct workspace_aut
     return r < 0 ? r : advance(w, &tree, false, author, ret_id, ret_new, err);
 }
 
+/* The commit whose whole id ID begins with. */
+static int state(struct workspace *w, const char *id, git_commit **ret, struct err *err)
+{
+    git_oid oid;
+    return git_oid_fromstrn(&oid, id, GIT_OID_HEXSZ) < 0 ||
+                   git_commit_lookup(ret, w->repo, &oid) < 0
+               ? workspace_git_err(err, "the state that the run began with")
+               : 0;
+}
+
 int workspace_keep(struct workspace *w, int folder, bool layer, const char *base_id,
                    const struct workspace_author *author, struct workspace_left *left,
                    char ret_id[WORKSPACE_ID], bool *ret_new, struct err *err)
 {
-    git_commit *base = NULL, *now = NULL;
+    git_commit *base = NULL, *lower = NULL, *now = NULL;
     git_tree *below = NULL;
-    git_oid id, tree;
+    git_oid tree;
     int r = head(w, &now, err);
-    if (r == 0 && (git_oid_fromstr(&id, base_id) < 0 ||
-                   git_commit_lookup(&base, w->repo, &id) < 0 || git_commit_tree(&below, base) < 0))
+    if (r == 0)
+        r = state(w, base_id, &base, err);
+    if (r == 0 && layer)
+        r = state(w, base_id[GIT_OID_HEXSZ] == ' ' ? base_id + GIT_OID_HEXSZ + 1 : base_id, &lower,
+                  err);
+    if (r == 0 && layer && git_commit_tree(&below, lower) < 0)
         r = workspace_git_err(err, "the state that the run began with");
     if (r == 0 && !git_oid_equal(git_commit_tree_id(base), git_commit_tree_id(now)))
         r = err_set(err, ERR_STATE,
@@ -128,11 +142,12 @@ int workspace_keep(struct workspace *w, int folder, bool layer, const char *base
                     "run it again",
                     w->name, base_id);
     if (r == 0)
-        r = workspace_tree(w, folder, true, layer ? below : NULL, left, &tree, err);
+        r = workspace_tree(w, folder, true, below, left, &tree, err);
     if (r == 0)
         r = advance(w, &tree, false, author, ret_id, ret_new, err);
     git_tree_free(below);
     git_commit_free(base);
+    git_commit_free(lower);
     git_commit_free(now);
     return r;
 }

@@ -69,5 +69,8 @@ ERR_MUST_USE int workspace_patch(git_repository *repo, git_tree *old, git_tree *
 
 /* remove.c: a folder with all that is in it, through no link and no mount. One that is not there is fine. */
 ERR_MUST_USE int workspace_remove(int dir, const char *name, struct err *err);
+/* Whether the checkout NAME may be changed or removed: a session that is upon it holds it for as long as it lives, and takes it
+ * under the lock for readers. */
+bool workspace_tree_unused(int trees, const char *name);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removes what a workspace left, depth first. Folders are opened beneath the one that they were found in, through no
- * link and no mount; a link is removed, never followed. */
+ * link and no mount; a link is removed, never followed.
+ *
+ * Waits: flock in workspace_tree_unused; nobody (LOCK_NB); at once; it is in use */
 #include "workspace/inside.h"
 
 #include "sys/entries.h"
@@ -10,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,4 +54,10 @@ static int remove_in(int dir, const char *name, unsigned depth, struct err *err)
 int workspace_remove(int dir, const char *name, struct err *err)
 {
     return remove_in(dir, name, DEPTH_MAX, err);
+}
+
+bool workspace_tree_unused(int trees, const char *name)
+{
+    FD_AUTO fd = open_folder(trees, name);
+    return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
 }

@@ -9,6 +9,7 @@
  * Waits: fsync in sync_here; the disk; none (the kernel's own); the lock of one workspace is held */
 #include "workspace/inside.h"
 
+#include "base/clock.h"
 #include "sys/entries.h"
 #include "sys/fd.h"
 
@@ -75,6 +76,43 @@ static int sync_here(struct err *err)
     return here < 0 || fsync(here) < 0 ? err_sys(err, "sync the folder of the workspaces") : 0;
 }
 
+#define USED ".used-" /* a checkout of a deleted workspace that a session has below it */
+
+/* Checkouts that were left to sessions, when the last of those has ended. */
+static int remove_used(struct err *err)
+{
+    DIR *d = entries_of(AT_FDCWD);
+    int r = 0;
+    if (!d)
+        return err_sys(err, "look at the folder of the workspaces");
+    for (const char *name; r == 0 && (name = entries_next(d));)
+        if (strncmp(name, USED, strlen(USED)) == 0 && workspace_tree_unused(dirfd(d), name))
+            r = workspace_remove(dirfd(d), name, err);
+    closedir(d);
+    return r;
+}
+
+/* Of the workspace in the folder OLD, which goes. Every session that has one of them holds it. */
+static int leave_used(const char *old, struct err *err)
+{
+    char path[WORKSPACE_NAME_MAX + 32];
+    snprintf(path, sizeof path, "%s/trees", old);
+    DIR *d = entries_take(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    int r = 0;
+    if (!d)
+        return errno == ENOENT ? 0 : err_sys(err, "look at the checkouts");
+    for (const char *name; r == 0 && (name = entries_next(d));) {
+        char left[96];
+        if (name[0] == '.' || workspace_tree_unused(dirfd(d), name))
+            continue;
+        snprintf(left, sizeof left, USED "%llu-%.40s", (unsigned long long)clock_now_ns(), name);
+        if (renameat2(dirfd(d), name, AT_FDCWD, left, RENAME_NOREPLACE) < 0)
+            r = err_sys(err, "leave a checkout to its session");
+    }
+    closedir(d);
+    return r;
+}
+
 /* Left by who was killed while NAME was made or deleted. */
 static int remove_rest(const char *name, struct err *err)
 {
@@ -83,9 +121,11 @@ static int remove_rest(const char *name, struct err *err)
     for (size_t i = 0; i < 2 && r == 0; i++) {
         char rest[WORKSPACE_NAME_MAX + 16];
         hidden(kinds[i], name, rest);
-        r = workspace_remove(AT_FDCWD, rest, err);
+        r = leave_used(rest, err);
+        if (r == 0)
+            r = workspace_remove(AT_FDCWD, rest, err);
     }
-    return r;
+    return r < 0 ? r : remove_used(err);
 }
 
 static bool exists(const char *name)

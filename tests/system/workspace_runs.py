@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import exits
 import tapsys
 from tapsys import House, cordon, users
-from workspacetest import TOP, fresh, git, own_disks, programs, store, tap, workspace
+from workspacetest import TOP, fresh, git, own_disks, programs, stacked_states, store, tap, workspace
 
 own_disks(users())
 
@@ -416,24 +416,7 @@ def forged():
 
 def stacked():
     """Where the kernel gives no overlay (here: because the state folder already is one over another) a run gets a copy."""
-    below = TOP / "stack"
-    below.mkdir()
-    at = None
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(below)], check=True)
-    for level in (1, 2):
-        at = below / f"m{level}"
-        for p in (at, below / f"u{level}", below / f"w{level}", below / "l0"):
-            p.mkdir(exist_ok=True)
-        lower = below / ("l0" if level == 1 else "m1")
-        upper_dir, work = below / f"u{level}", below / f"w{level}"
-        if subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper_dir},workdir={work}", "none", str(at)], stderr=subprocess.DEVNULL).returncode:
-            tap.skip("a run in a workspace where there is no overlay", "overlays cannot be stacked here")
-            return
-    for who in users():
-        state = at / f"state-{who}"
-        state.mkdir(mode=0o700)
-        if who == "user" and os.geteuid() == 0:
-            os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    for who, state in stacked_states(users()):
         ordinary(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
         odd(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
 

@@ -4,11 +4,12 @@
 a fork is in a clone.
 
 Usage: workspace_sessions.py BUILD."""
+import os
 import sys
 
 sys.dont_write_bytecode = True
-from tapsys import cordon, users
-from workspacetest import TOP, fresh, git, own_disks, programs, tap, workspace
+from tapsys import House, cordon, users
+from workspacetest import TOP, fresh, git, own_disks, programs, stacked_states, tap, workspace
 
 own_disks(users())
 LIST = "import os\nprint(sorted(os.listdir('/workspace')))"
@@ -34,31 +35,31 @@ def snapshot(r):
     return r["snapshot"] or {}
 
 
-def ordinary(who):
+def ordinary(who, how=""):
     start = fresh("w", {"a": "a\n", "d/e": "e\n"}, who)
     made = session("--workspace", "w", who=who)
     s = made.out.strip()
-    tap.ok(made.code == 0 and s, f"{who}: a session is made in a workspace", made.story())
+    tap.ok(made.code == 0 and s, f"{who}{how}: a session is made in a workspace", made.story())
     r = call(s, "print(open('a').read(), open('/workspace/d/e').read())", who=who)
-    tap.ok(r["status"] == "ok" and r["stdout"] == "a\n e\n\n", f"{who}: a session in a workspace has the files of the head", r.story())
-    tap.ok(snapshot(r).get("changed") is False and snapshot(r).get("id") == start == head("w", who), f"{who}: a call that touched nothing makes no commit", r.story())
+    tap.ok(r["status"] == "ok" and r["stdout"] == "a\n e\n\n", f"{who}{how}: a session in a workspace has the files of the head", r.story())
+    tap.ok(snapshot(r).get("changed") is False and snapshot(r).get("id") == start == head("w", who), f"{who}{how}: a call that touched nothing makes no commit", r.story())
     r = call(s, "x = 7\nopen('d/new', 'w').write('n')\nimport os; os.remove('a')", who=who)
     tap.ok(snapshot(r).get("changed") is True and snapshot(r)["id"] == head("w", who) and git("w", "log", "-1", "--format=%an", who=who).strip() == r["id"],
-           f"{who}: a call that changed files is a commit with the call's id as its author", r.story())
-    tap.eq(git("w", "ls-tree", "-r", "--name-only", "main", who=who), "d/e\nd/new\n", f"{who}: the commit of a call has what the call made and not what it removed")
+           f"{who}{how}: a call that changed files is a commit with the call's id as its author", r.story())
+    tap.eq(git("w", "ls-tree", "-r", "--name-only", "main", who=who), "d/e\nd/new\n", f"{who}{how}: the commit of a call has what the call made and not what it removed")
     r = call(s, "open('half', 'w').write('h')\n1 / 0", who=who)
     tap.ok(r["status"] == "error" and snapshot(r).get("id") is None and "stays in the session" in snapshot(r)["reason"] and "half" not in git("w", "ls-tree", "main", who=who),
-           f"{who}: what a failed call changed stays in the session and is in no commit", r.story())
+           f"{who}{how}: what a failed call changed stays in the session and is in no commit", r.story())
     r = call(s, "print(x, open('half').read())", who=who)
-    tap.ok(r["stdout"] == "7 h\n" and snapshot(r).get("changed") is True and show("w", "half", who) == "h", f"{who}: the next call that ends well commits it", r.story())
+    tap.ok(r["stdout"] == "7 h\n" and snapshot(r).get("changed") is True and show("w", "half", who) == "h", f"{who}{how}: the next call that ends well commits it", r.story())
     restored = workspace("restore", "w", "head~2", "--json", who=who)
     r = call(s, LIST + "\nprint(x, open('a').read())", who=who)
-    tap.ok(r["stdout"] == "['a', 'd']\n7 a\n\n" and snapshot(r).get("id") == restored["id"], f"{who}: a live session sees a restore at its next call, and keeps its variables", r.story())
+    tap.ok(r["stdout"] == "['a', 'd']\n7 a\n\n" and snapshot(r).get("id") == restored["id"], f"{who}{how}: a live session sees a restore at its next call, and keeps its variables", r.story())
     r = call(s, "open('after', 'w').write('1')", who=who)
-    tap.eq(git("w", "log", "-1", "--format=%P", who=who).strip(), restored["id"], f"{who}: the next commit of the session follows the restore")
+    tap.eq(git("w", "log", "-1", "--format=%P", who=who).strip(), restored["id"], f"{who}{how}: the next commit of the session follows the restore")
     listed = [e["workspace"] for e in cordon(programs, ["session", "list", "--json"], who).json if e["session"] == s]
-    tap.eq(listed, ["w"], f"{who}: session list names the workspace")
-    tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after the commits of a session")
+    tap.eq(listed, ["w"], f"{who}{how}: session list names the workspace")
+    tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}{how}: git fsck is clean after the commits of a session")
     return s
 
 
@@ -79,38 +80,25 @@ def behind(who):
     r = call(s, LIST + "\nopen('x', 'w').close()", who=who)
     tap.ok(r["status"] == "ok" and snapshot(r).get("id") is None and "no workspace 'w'" in snapshot(r)["reason"], f"{who}: a session whose workspace was deleted goes on and commits nothing", r.story())
     cordon(programs, ["session", "close", s], who)
-    fresh("w", {"a": "a\n"}, who)
-    s = session("--workspace", "w", "--disk", "1m", who=who).out.strip()
-    (TOP / "in/big").write_text("x" * 3000000)
-    workspace("import", "w", TOP / "in", who=who)
-    r = call(s, "print('ran')", who=who)
-    tap.ok(r.code == 125 and "ran" not in (r["stdout"] or "") and "fit" in r.out, f"{who}: a call is refused where the new head does not fit the session's quota", r.story())
-    (TOP / "in/big").unlink()
-    workspace("import", "w", TOP / "in", who=who)
-    r = call(s, LIST, who=who)
-    tap.ok(r["stdout"] == "['a']\n", f"{who}: the next call has the files of a head that fits", r.story())
-    cordon(programs, ["session", "close", s], who)
-    full = session("--workspace", "w", "--inodes", "100", who=who)
-    tap.ok(full.code == 0, f"{who}: a session with room for the files is made", full.story())
     none = session("--workspace", "nowhere", who=who)
     tap.ok(none.code == 125 and "no workspace 'nowhere'" in none.err, f"{who}: a session in a workspace that is not there is refused by name", none.story())
 
 
-def forked(who, s):
+def forked(who, s, how=""):
     base = head("w", who)
     f = cordon(programs, ["session", "fork", "--json", s], who)
     b = f["session"]
-    tap.eq(f["workspace"], "w@clone-1", f"{who}: the fork of a session in a workspace is in a clone of it", f.story())
+    tap.eq(f["workspace"], "w@clone-1", f"{who}{how}: the fork of a session in a workspace is in a clone of it", f.story())
     r = call(b, "print(x)\nopen('branch', 'w').write('b')", who=who)
     tap.ok(r["stdout"] == "7\n" and snapshot(r).get("workspace") == "w@clone-1" and head("w", who) == base and show("w", "branch", who, "clone-1") == "b",
-           f"{who}: what the fork changes is committed to the clone, and not to the workspace", r.story())
+           f"{who}{how}: what the fork changes is committed to the clone, and not to the workspace", r.story())
     r = call(s, LIST, who=who)
-    tap.ok("branch" not in r["stdout"] and snapshot(r).get("workspace") == "w", f"{who}: the session that was forked does not see it", r.story())
-    tap.ok(workspace("verify", "w@clone-1", who=who).code == 0 and workspace("merge", "w@clone-1", who=who).code == 0, f"{who}: the clone of a fork can be verified and merged")
+    tap.ok("branch" not in r["stdout"] and snapshot(r).get("workspace") == "w", f"{who}{how}: the session that was forked does not see it", r.story())
+    tap.ok(workspace("verify", "w@clone-1", who=who).code == 0 and workspace("merge", "w@clone-1", who=who).code == 0, f"{who}{how}: the clone of a fork can be verified and merged")
     r = call(s, LIST, who=who)
-    tap.ok("branch" in r["stdout"], f"{who}: the session sees the merge at its next call", r.story())
+    tap.ok("branch" in r["stdout"], f"{who}{how}: the session sees the merge at its next call", r.story())
     r = call(b, "print(1)\nopen('late', 'w').close()", who=who)
-    tap.ok(r["status"] == "ok" and "has no clone 'clone-1'" in (snapshot(r).get("reason") or ""), f"{who}: the fork goes on when its clone is gone, and is told", r.story())
+    tap.ok(r["status"] == "ok" and "has no clone 'clone-1'" in (snapshot(r).get("reason") or ""), f"{who}{how}: the fork goes on when its clone is gone, and is told", r.story())
 
 
 def hostile(who):
@@ -118,10 +106,14 @@ def hostile(who):
     base = fresh("w", {"a": "a\n"}, who)
     s = session("--workspace", "w", who=who).out.strip()
     r = call(s, "import os\nos.mkfifo('fifo'); os.symlink('/etc/passwd', 'abs'); os.mkdir('.git'); os.mkdir('shut'); open('shut/f', 'w').write('f'); os.chmod('shut', 0)\n"
-             "open('closed', 'w').write('c'); os.chmod('closed', 0)\nos.makedirs('/live/own/.layers/upper'); open('/live/own/.layers/upper/forged', 'w').write('x')", who=who)
+             "open('closed', 'w').write('c'); os.chmod('closed', 0)\nrefused = []\n"
+             "for act in (lambda: os.makedirs('/live/own/.layers/upper'), lambda: open('/live/own/.layers/forged', 'w'), lambda: os.rename('/live/own/.layers', '/live/own/l'),\n"
+             "            lambda: os.rmdir('/live/own/.layers'), lambda: os.rename('/live/own/workspace', '/live/own/w'), lambda: os.rmdir('/live/own/workspace')):\n"
+             "    try: act()\n    except OSError as e: refused.append(e.errno)\nprint(len(refused), os.listdir('/live/own/.layers'))", who=who)
+    tap.eq(r["stdout"], "6 []\n", f"{who}: a session sees nothing of its layers, and can make, move and remove neither them nor its /workspace", r.story())
     left = sorted(e["path"] for e in snapshot(r).get("left_out", ()))
     tap.ok(left == ["abs", "fifo"] or left == [".git", "abs", "fifo"], f"{who}: what a call left that cannot be kept is listed by name", r.story())
-    tap.eq(git("w", "ls-tree", "-r", "--name-only", "main", who=who), "a\nclosed\nshut/f\n", f"{who}: files of mode 000 are committed, and no layer that a guest forged is taken for one", r.story())
+    tap.eq(git("w", "ls-tree", "-r", "--name-only", "main", who=who), "a\nclosed\nshut/f\n", f"{who}: files of mode 000 are committed, and nothing that a guest tried to forge", r.story())
     r = call(s, "import threading, time\ndef swap():\n    n = 0\n    while True:\n        n += 1\n        try:\n            os.unlink('t'); os.symlink('/etc/shadow', 't'); os.unlink('t'); open('t', 'w').write('mine')\n"
              "        except OSError: pass\nopen('t', 'w').write('mine')\nthreading.Thread(target=swap, daemon=True).start()\ntime.sleep(0.1)", who=who)
     text = git("w", "log", "-p", "--format=", f"{base}..main", who=who)
@@ -129,6 +121,89 @@ def hostile(who):
            r.story(), text[-300:])
     workspace("restore", "w", base, who=who)
     cordon(programs, ["session", "close", s], who)
+
+
+def layers(who):
+    """What an overlay has and a copy has not: files below cost the session nothing, and stay as long as it has them."""
+    fresh("w", {**{f"many/f{i}": f"{i}\n" for i in range(200)}, "a": "a\n", "d/e": "e\n", "d/x": "x\n"}, who)
+    home = House.of(who)["CORDON_STATE"] + "/workspaces"
+    others = {n for n in os.listdir(home) if n.startswith(".used-")}
+    s = session("--workspace", "w", "--inodes", "40", "--disk", "64k", who=who).out.strip()
+    r = call(s, "import os\nprint(len(os.listdir('many')), open('many/f199').read())\nos.chdir('d')", who=who)
+    tap.eq(r["stdout"], "200 199\n\n", f"{who}: a session has more files below it than its own quota holds", r.story())
+    r = call(s, "n = 0\ntry:\n    for i in range(100): open(f'/tmp/{i}', 'w').close(); n += 1\nexcept OSError as e: print(e.errno, 20 < n < 45)", who=who)
+    tap.eq(r["stdout"], "28 True\n", f"{who}: what a session upon layers makes is counted", r.story())
+    (TOP / "in/d/e").write_text("moved\n")
+    workspace("import", "w", TOP / "in", who=who)
+    r = call(s, "print(os.getcwd(), open('e').read(), len(os.listdir('/workspace/many')))", who=who)
+    tap.eq(r["stdout"], "/workspace/d moved\n 200\n", f"{who}: a session that has used up its files sees a moved head, by relative names too", r.story())
+    r = call(s, "for i in range(n): os.unlink(f'/tmp/{i}')\nos.unlink('e'); os.unlink('x'); os.chdir('..'); os.rmdir('d'); os.mkdir('d'); open('d/only', 'w').write('o')\nopen('a', 'a').write('+')", who=who)
+    changed = {f["path"]: f["change"] for f in r["files"]}
+    tap.ok(changed == {"/workspace/a": "modified", "/workspace/d/only": "created"}, f"{who}: a call's files are those of its upper layer, and one of the head's is told as changed", r.story())
+    tap.eq(git("w", "diff", "--name-status", "main~1", "main", who=who), "M\ta\nD\td/e\nA\td/only\nD\td/x\n", f"{who}: a removed folder that was made again hides what was in it from the commit")
+    f = cordon(programs, ["session", "fork", "--json", s], who)
+    b = f["session"]
+    seen = "print(os.listdir('d'), open('a').read(), len(os.listdir('many')))"
+    tap.eq(call(b, seen, who=who)["stdout"], "['only'] a\n+ 200\n", f"{who}: a fork has removed files, folders made again and changed files as its session has them")
+    r = call(b, "open('d/branch', 'w').write('b'); os.unlink('many/f0')", who=who)
+    tap.ok(git("w", "diff", "--name-status", "main", f["workspace"].split("@")[1], who=who) == "A\td/branch\nD\tmany/f0\n", f"{who}: the commit of a fork has what the fork changed", r.story())
+    tap.eq(call(s, seen, who=who)["stdout"], "['only'] a\n+ 200\n", f"{who}: a session upon layers sees nothing of its fork's changes")
+    clone = f["workspace"]
+    workspace("restore", clone, "head~1", who=who)
+    tap.eq(call(b, "print(os.listdir('d'), os.path.exists('many/f0'))", who=who)["stdout"], "['only'] True\n", f"{who}: a fork upon layers sees a restore of its clone at its next call")
+    g = cordon(programs, ["session", "fork", "--json", b], who)
+    call(b, "open('d/later', 'w').close()", who=who)
+    r = call(g["session"], "print(os.listdir('d'), open('a').read())\nopen('deep', 'w').write('d')", who=who)
+    tap.ok(r["stdout"] == "['only'] a\n+\n" and show("w", "deep", who, g["workspace"].split("@")[1]) == "d", f"{who}: a fork of a fork upon layers has files of its own", r.story())
+    cordon(programs, ["session", "close", g["session"]], who)
+    for what, how in (("a file of the head", "g = open('many/f1')"), ("a file of its own", "g.close(); g = open('a')"), ("its folder", "g.close(); g = os.open('.', os.O_RDONLY)"),
+                      ("a mapped file", "os.close(g)\nimport mmap\nwith open('many/f2', 'rb') as h: g = mmap.mmap(h.fileno(), 0, access=mmap.ACCESS_READ)")):
+        call(s, how, who=who)
+        r = cordon(programs, ["session", "fork", s], who)
+        tap.ok(r.code == 125 and "workspace" in r.err, f"{who}: a session upon layers with {what} open is not forked", r.story())
+    call(s, "g.close()\ng = open('a')", who=who)
+    workspace("restore", "w", "head~1", who=who)
+    r = call(s, "print(open('a').read(), g.read())", who=who)
+    tap.eq(r["stdout"], "a\n a\n+\n", f"{who}: a file that is open when the head moves is the old one, and its name the new one", r.story())
+    r = cordon(programs, ["session", "fork", s], who)
+    tap.ok(r.code == 125 and "open" in r.err, f"{who}: a session with a file of the layers of before open is not forked", r.story())
+    call(s, "g.close()\nopen('mine', 'w').close()\n1 / 0", who=who)
+    for i in range(3):
+        (TOP / "in/a").write_text(f"{i}\n")
+        workspace("import", "w", TOP / "in", who=who)
+        cordon(programs, ["exec", "--workspace", "w", "--", "/bin/true"], who)
+    r = call(s, "print(open('a').read(), open('d/x').read(), len(os.listdir('many')))", who=who)
+    tap.ok(r["stdout"] == "a\n x\n 200\n" and "conflict" in snapshot(r)["reason"], f"{who}: what a session has below it is there after other runs have tidied up", r.story())
+    workspace("delete", "w", who=who)
+    r = call(s, "print(open('many/f7').read(), len(os.listdir('many')))\nos.unlink('many/f8')", who=who)
+    tap.eq((r["status"], r["stdout"]), ("ok", "7\n 200\n"), f"{who}: what a session has below it is there after its workspace was deleted", r.story())
+    for name in (s, b):
+        cordon(programs, ["session", "close", name], who)
+    left = [{n for n in os.listdir(home) if n.startswith(".used-")} - others]
+    for verb in ("create", "delete"):
+        workspace(verb, "w", who=who)
+    left.append({n for n in os.listdir(home) if n.startswith(".used-")} - others)
+    tap.eq([len(names) for names in left], [2, 0], f"{who}: checkouts that were left to a session and its fork go when those are over")
+
+
+def copied(who, state):
+    """Where there is no overlay a session has a copy, which counts against its quota."""
+    before, House.of(who)["CORDON_STATE"] = House.of(who)["CORDON_STATE"], str(state)
+    forked(who, ordinary(who, ", as a copy"), ", as a copy")
+    fresh("w", {"a": "a\n"}, who)
+    s = session("--workspace", "w", "--disk", "1m", who=who).out.strip()
+    (TOP / "in/big").write_text("x" * 3000000)
+    workspace("import", "w", TOP / "in", who=who)
+    r = call(s, "print('ran')", who=who)
+    tap.ok(r.code == 125 and "ran" not in (r["stdout"] or "") and "fit" in r.out, f"{who}: a call is refused where the new head does not fit the quota of a session with a copy", r.story())
+    (TOP / "in/big").unlink()
+    workspace("import", "w", TOP / "in", who=who)
+    r = call(s, LIST, who=who)
+    tap.ok(r["stdout"] == "['a']\n", f"{who}: the next call has the files of a head that fits", r.story())
+    r = call(s, "import os\nos.makedirs('/live/own/.layers/upper'); open('/live/own/.layers/upper/forged', 'w').write('x'); open('b', 'w').close()", who=who)
+    tap.eq(git("w", "ls-tree", "-r", "--name-only", "main", who=who), "a\nb\n", f"{who}: no layer that a guest forged beside its copy is taken for one", r.story())
+    cordon(programs, ["pool", "stop", "--force"], who)
+    House.of(who)["CORDON_STATE"] = before
 
 
 def prompt(who):
@@ -145,10 +220,13 @@ def prompt(who):
 for person in users():
     live = ordinary(person)
     forked(person, live)
+    layers(person)
 behind(users()[-1])
 hostile(users()[0])
 hostile(users()[-1])
 prompt(users()[-1])
+for person, place in stacked_states(users()):
+    copied(person, place)
 for person in users():
     cordon(programs, ["pool", "stop", "--force"], person)
 tap.done()

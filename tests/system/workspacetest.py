@@ -32,6 +32,29 @@ def own_disks(people):
         House.of(person)["CORDON_STATE"] = str(home)
 
 
+def stacked_states(people):
+    """For each a state folder where the kernel gives no overlay, because it already is one over another; none where overlays cannot be stacked."""
+    below = TOP / "stack"
+    below.mkdir()
+    at = None
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(below)], check=True)
+    for level in (1, 2):
+        at = below / f"m{level}"
+        for p in (at, below / f"u{level}", below / f"w{level}", below / "l0"):
+            p.mkdir(exist_ok=True)
+        lower = below / ("l0" if level == 1 else "m1")
+        upper, work = below / f"u{level}", below / f"w{level}"
+        if subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "none", str(at)], stderr=subprocess.DEVNULL).returncode:
+            tap.skip("a workspace where there is no overlay", "overlays cannot be stacked here")
+            return
+    for who in people:
+        state = at / f"state-{who}"
+        state.mkdir(mode=0o700)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        yield who, state
+
+
 def workspace(*words, who="root", **more):
     return cordon(programs, ["workspace", *map(str, words)], who, **more)
 

@@ -22,8 +22,7 @@
  * supervisors of the others theirs. branch_look.c says which process the new branch is. If anything goes wrong after
  * the clone, the session and this one process are killed, and no relative is.
  *
- * Waits: sys_child_wait in run_helper; a helper in our memory; FD_PATIENCE_MS; it is killed, and the fork fails
- *        epoll_wait in wait_call; the session to fork; PATIENCE_MS; the fork fails
+ * Waits: epoll_wait in wait_call; the session to fork; PATIENCE_MS; the fork fails
  *        fd_send in *; the session or its init: a packet that fits; at once; the fork fails */
 #include "jail/branch.h"
 
@@ -32,7 +31,7 @@
 #include "jail/inside.h"
 #include "jail/supervisor/branching.h"
 #include "jail/supervisor/running.h"
-#include "sys/child.h"
+#include "jail/supervisor/within.h"
 #include "sys/fd.h"
 #include "sys/kernel.h"
 #include "sys/listener.h"
@@ -46,9 +45,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -126,30 +123,7 @@ static int wait_call(struct jail_branching *b, int nr, pid_t pid, union sys_noti
     }
 }
 
-/* ---- helpers: for a moment in the guest's namespaces, in our memory, while we sleep ---- */
-
-/* As root of the host: becomes whoever owns the template's user namespace. That one may enter those below it, and is
- * nobody else. Raw calls, as in spawn.c. */
-static int become_owner(const struct jail_branching *b)
-{
-    struct stat st;
-    if (geteuid() != 0 || fstat(b->session->files, &st) < 0)
-        return 0;
-    const unsigned uid = jail_identity_owner(st.st_uid), gid = jail_identity_owner(st.st_gid);
-    return syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
-                   syscall(SYS_setresuid, uid, uid, uid) < 0
-               ? -1
-               : 0;
-}
-
-/* Then root of the user namespace that the session's init is in, which is the session's own id outside. */
-static int become_session(const struct jail_branching *b)
-{
-    return become_owner(b) < 0 || setns(b->session->init, CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
-                   syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0
-               ? -1
-               : 0;
-}
+/* ---- helpers (within.h) ---- */
 
 static int make_files(void *p)
 {
@@ -157,8 +131,9 @@ static int make_files(void *p)
     const struct jail_limits *l = &b->session->limits;
     char size[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)l->disk);
-    snprintf(inodes, sizeof inodes, "%llu", (unsigned long long)l->inodes + 3);
-    if (become_session(b) < 0) {
+    snprintf(inodes, sizeof inodes, "%llu",
+             (unsigned long long)l->inodes + (b->session->laid < 0 ? 3 : JAIL_LAYER_INODES));
+    if (jail_within_session(b->session) < 0) {
         err_sys(&b->err, "enter the session's namespaces");
         return 1;
     }
@@ -173,7 +148,9 @@ static int make_files(void *p)
         err_sys(&b->err, "make the branch's file system");
         return 1;
     }
-    return jail_copy_tree(b->session->files, b->dir, &b->err) < 0;
+    return (b->session->laid < 0
+                ? jail_copy_tree(b->session->files, b->dir, &b->err)
+                : jail_copy_layered(b->session->files, b->session->laid, b->dir, &b->err)) < 0;
 }
 
 static int mount_copy(void *p)
@@ -186,7 +163,7 @@ static int mount_copy(void *p)
     snprintf(name, sizeof name, "%d", (int)b->branch);
     snprintf(user, sizeof user, "%s/ns/user", name);
     snprintf(mnt, sizeof mnt, "%s/ns/mnt", name);
-    const int own = become_owner(b);
+    const int own = jail_within_owner(b->session);
     FD_AUTO users = own < 0 ? -1 : openat(b->proc, user, O_RDONLY | O_CLOEXEC);
     FD_AUTO mounts = own < 0 ? -1 : openat(b->proc, mnt, O_RDONLY | O_CLOEXEC);
     /* the map of a namespace is written in the one above it, by whoever has every right there */
@@ -203,31 +180,28 @@ static int mount_copy(void *p)
 
 static int run_helper(struct jail_branching *b, int (*how)(void *), struct err *err)
 {
-    enum { STACK = 256 * 1024 };
-    sigset_t all, before;
-    char *stack =
-        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED)
-        return err_sys(err, "a stack for a helper");
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    int dumpable = prctl(PR_GET_DUMPABLE), status = 0;
-    b->err = (struct err)ERR_INIT;
-    /* Not CLONE_VFORK: that waits for a stopped helper for ever. We touch nothing while it lives. */
-    pid_t pid = clone(how, stack + STACK, CLONE_VM | CLONE_FILES | SIGCHLD, b);
-    if (pid < 0)
-        err_sys(&b->err, "a helper");
-    bool late = pid > 0 && sys_child_wait(pid, FD_PATIENCE_MS, &status) < 0;
-    if (late)
-        err_set(&b->err, ERR_MISSING, "a helper of the fork was stopped, or took 10 seconds");
-    prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0); /* a change of ids in our memory undid it */
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    munmap(stack, STACK);
-    if (pid > 0 && status && b->err.code == 0)
-        err_set(&b->err, ERR_MISSING, "a helper of the fork died");
-    if (b->err.code)
-        *err = b->err;
-    return b->err.code;
+    return jail_within_run(how, b, &b->err, err);
+}
+
+/* Upon the same checkout as the session: its upper layer was copied. */
+static int lay_branch(struct jail_branching *b, struct err *err)
+{
+    struct jail_child c = *b->session;
+    struct stat st;
+    c.guest = b->pidfd;
+    c.files = b->dir;
+    c.generation++;
+    c.laid = c.lower = -1;
+    int r = jail_branch_layer(&c, b->session->lower, err);
+    b->layers = c.laid;
+    b->lower = c.lower;
+    FD_AUTO at = openat(b->dir, JAIL_WORKSPACE_IN, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (r == 0 && (at < 0 || fstat(at, &st) < 0))
+        r = err_sys(err, "look at the branch's /workspace");
+    if (r == 0)
+        b->own_overlay = st.st_dev;
+    return r == JAIL_LAYER_NONE ? err_set(err, ERR_MISSING, "the branch's /workspace has no layers")
+                                : r;
 }
 
 /* ---- the three holds ---- */
@@ -322,6 +296,8 @@ static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *er
     if (b->pidfd < 0 || !still_held(b, in.notif.id)) /* is_of_fork saw that it is the new one */
         return err_set(err, ERR_MISSING, "another process than the branch came forward");
     r = run_helper(b, mount_copy, err);
+    if (r == 0 && b->session->laid >= 0)
+        r = lay_branch(b, err);
     if (r == 0)
         r = give_descriptors(b, in.notif.id, err);
     if (r == 0)
@@ -385,6 +361,8 @@ static void release_parts(struct jail_branching *b)
     fd_close(b->control);
     fd_close(b->mount);
     fd_close(b->dir);
+    fd_close(b->layers);
+    fd_close(b->lower);
     fd_close(b->pidfd);
     fd_close(b->proc);
     fd_close(b->epoll);
@@ -440,6 +418,10 @@ static int prepare(struct jail_branching *b, struct jail_child *c, struct err *e
     if (!b->guest)
         return err_set(err, ERR_MISSING, "the session has ended");
     b->files = st.st_dev;
+    FD_AUTO at = openat(b->session->files, JAIL_WORKSPACE_IN, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (b->session->laid >= 0 && (at < 0 || fstat(at, &st) < 0))
+        return err_sys(err, "look at the session's /workspace");
+    b->overlay = b->session->laid < 0 ? 0 : st.st_dev;
     FD_AUTO ns = jail_branch_open(b, b->guest, "ns/user", O_RDONLY);
     if (ns < 0 || fstat(ns, &b->user_ns) < 0)
         return err_sys(err, "look at the session's user namespace");
@@ -464,6 +446,8 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
                                .epoll = -1,
                                .mount = -1,
                                .dir = -1,
+                               .layers = -1,
+                               .lower = -1,
                                .theirs = {-1, -1, -1, -1},
                                .control = -1};
     int r = prepare(&b, &c, err);
@@ -486,6 +470,8 @@ int jail_branch(const struct jail_child *session, struct jail_child *ret_branch,
     if (r == 0) {
         c.guest = fd_take(&b.pidfd);
         c.files = fd_take(&b.dir);
+        c.laid = fd_take(&b.layers);
+        c.lower = fd_take(&b.lower);
         c.tag = session->tag;
         c.session = true;
         c.generation = session->generation + 1;

@@ -14,11 +14,14 @@
 #include "sys/pidfd.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/nsfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
 /* ---- who is who in the family ---- */
@@ -90,6 +93,17 @@ static bool alone(const struct jail_branching *b, pid_t pid)
     return dir >= 0 && fstat(dir, &st) == 0 && st.st_nlink == 3;
 }
 
+/* Whether it is on an overlay that can be written: the session's /workspace, the one that it had before its head moved,
+ * or a folder of the caller's. Files of an overlay have device numbers of their own, so the kind of file system is asked
+ * for. The system's own files may be on one, too, but are shown read-only. */
+static bool is_on_overlay(int dir, const char *name)
+{
+    struct statfs fs;
+    FD_AUTO fd = openat(dir, name, O_PATH | O_CLOEXEC);
+    return fd < 0 || fstatfs(fd, &fs) < 0 ||
+           (fs.f_type == OVERLAYFS_SUPER_MAGIC && !(fs.f_flags & ST_RDONLY));
+}
+
 /* Calls SEE for each descriptor until it says no. -1: could not look. */
 static int each_fd(const struct jail_branching *b, pid_t pid,
                    bool (*see)(const struct jail_branching *b, int fd, const struct stat *st))
@@ -102,6 +116,9 @@ static int each_fd(const struct jail_branching *b, pid_t pid,
         struct stat st;
         if (fstatat(dirfd(dir), name, &st, 0) < 0)
             r = -1;
+        else if (b->overlay && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) &&
+                 is_on_overlay(dirfd(dir), name))
+            r = 1;
         else if (!see(b, (int)strtol(name, NULL, 10), &st))
             r = 1;
     }
@@ -132,9 +149,9 @@ static bool not_of_session(const struct jail_branching *b, int fd, const struct 
     return not_of_workspace(b, fd, st) && not_shared(b, fd, st);
 }
 
-/* FROM-END RIGHTS OFFSET MAJOR:MINOR ... 1: it is shared, or of the file system FILES; -1: no such line. By hand: a session
+/* FROM-END RIGHTS OFFSET MAJOR:MINOR ... 1: it is shared, or of the session's files; -1: no such line. By hand: a session
  * has a hundred maps, twice looked at while it is held, and with sscanf a fork takes 4 % longer (`make bench BENCH=python`). */
-static int map_shared(const char *line, dev_t files)
+static int map_shared(const char *line, const struct jail_branching *b)
 {
     const char *rights = strchr(line, ' '), *offset = rights ? strchr(rights + 1, ' ') : NULL;
     const char *device = offset ? strchr(offset + 1, ' ') : NULL;
@@ -147,7 +164,8 @@ static int map_shared(const char *line, dev_t files)
     unsigned long minor = strtoul(colon + 1, &end, 16);
     if (end == colon + 1 || *end != ' ')
         return -1;
-    return rights[4] == 's' || makedev((unsigned)major, (unsigned)minor) == files;
+    const dev_t of = makedev((unsigned)major, (unsigned)minor);
+    return rights[4] == 's' || of == b->files || (b->overlay && of == b->overlay);
 }
 
 /* A shared map, or any of a file of the workspace, would tie the two together. 1: there is one. */
@@ -160,7 +178,7 @@ static int maps_shared(const struct jail_branching *b, pid_t pid)
     size_t cap = 0;
     int r = f && setvbuf(f, buffer, _IOFBF, sizeof buffer) == 0 ? 0 : -1;
     while (r == 0 && getline(&line, &cap, f) > 0)
-        r = map_shared(line, b->files);
+        r = map_shared(line, b);
     free(line);
     if (f)
         fclose(f);
@@ -217,7 +235,8 @@ int jail_branch_released(const struct jail_branching *b, struct err *err)
     else if (!alone(b, b->branch))
         wrong = "a thread";
     else if (fstatat(b->proc, path, &cwd, 0) < 0 || fstat(b->dir, &own) < 0 ||
-             cwd.st_dev == b->files || own.st_dev == b->files)
+             cwd.st_dev == b->files || own.st_dev == b->files ||
+             (b->overlay && cwd.st_dev != b->own_overlay && is_on_overlay(b->proc, path)))
         wrong = "the session's folder";
     else if (each_fd(b, b->branch, not_of_session) != 0)
         wrong = "a descriptor of the session";

@@ -25,11 +25,16 @@ struct jail_branching {
     int epoll;                   /* of what wait_call waits for */
     bool cloned;                 /* the clone was let pass: there may be a branch */
     dev_t files;                 /* of the session */
+    dev_t overlay, own_overlay;  /* of the session's and of the branch's /workspace; 0: no layers */
     ino_t streams[JAIL_STREAMS]; /* what the session has at 0 to 3 */
     int mount, dir;              /* the branch's file system, not attached yet, and its root */
+    int layers, lower;           /* the branch's, as in struct jail_child */
     int theirs[JAIL_STREAMS], control; /* the branch's ends */
     struct err err;                    /* of a helper */
 };
+
+/* layer.c: as jail_child_layer, for a branch whose files have an upper layer already. */
+ERR_MUST_USE int jail_branch_layer(struct jail_child *branch, int lower, struct err *err);
 
 /* branch_look.c */
 /* Opens /proc/PID/NAME. */

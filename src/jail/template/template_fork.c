@@ -324,6 +324,8 @@ int jail_fork_begin(struct jail_fork *n, const struct jail_child_spec *order,
                            .files = -1,
                            .calls = -1,
                            .wake = -1,
+                           .laid = -1,
+                           .lower = -1,
                            .tag = order->tag,
                            .session = order->session,
                            .limits = order->limits};

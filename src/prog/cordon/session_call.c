@@ -418,8 +418,8 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     if (r == 0 && !c->line) /* who only asks is asked by nobody */
         r = staff(h, &req, &err);
     if (r == 0)
-        r = session_workspace_begin(&workspace, c->line && !c->files ? "" : lent->note, child,
-                                    &err);
+        r = session_workspace_begin(&workspace, c->line && !c->files ? "" : lent->note, &h->holder,
+                                    child, &err);
     else
         workspace = (struct session_workspace){.open = false};
     session_workspace_request(&workspace, &req);
@@ -580,7 +580,8 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     if (a.declined)
         return session_declined(h, n->name, &a);
     snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
-    if (n->workspace && (r = session_workspace_new(n->workspace, &child, a.reply.note, &err)) < 0) {
+    if (n->workspace &&
+        (r = session_workspace_new(n->workspace, &h->holder, &child, a.reply.note, &err)) < 0) {
         jail_child_close(&child);
         const struct err why = err;
         if (pool_client_end(&h->holder, name, &a, &err) < 0)

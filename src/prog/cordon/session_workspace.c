@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's process is made by its template, before anybody knows of a workspace, so its /workspace is a copy of the
- * head and no overlay. What it costs is paid where the files change: when the session is made, when the head moved,
- * when a call touched a file. A call in between costs one look at the ref of the head (`make bench`).
+/* A session's process is made by its template, before anybody knows of a workspace, so its /workspace is laid upon the
+ * checkout of the head afterwards (jail_child_layer); where there are no overlays it gets a copy. The holder keeps the
+ * checkout's descriptor with the session: as long as it is open, whoever tidies up leaves that checkout alone. A call that
+ * touches nothing costs one look at the ref of the head and one at the upper layer (`make bench BENCH=workspace`).
+ *
+ * Each commit is the tree of the checkout with the whole upper layer upon it, so the checkout below stays the one that the
+ * session began with until the head is moved by somebody else.
  *
  * Each call that ends well is a commit of its own, by the rule of workspaces.commit. What a call changed that did
  * not end well stays in the session, and the next commit has it, too. The guest is stopped while its files are read; it
- * was not killed, so the reader relies on nothing but descriptors (src/workspace/folder.c). */
+ * was not killed, so the reader relies on nothing but descriptors (src/workspace/folder.c).
+ *
+ * Waits: flock in lay_files; nobody (LOCK_NB); at once; an error */
 #include "session_workspace.h"
 
 #include "base/clock.h"
@@ -19,18 +25,20 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- the note: name, commit, whether something is not committed ---- */
+/* ---- the note: name, commit, whether something is not committed, the commit of the lower layer ---- */
 
-#define NOTE_FORM "%129s %40s %7s"
+#define NOTE_FORM "%129s %40s %7s %40s"
 #define UNKNOWN   "-" /* in place of a commit: its files are to be put there again */
+#define COPY      "-" /* in place of a lower layer: there is none */
 
 static bool read_note(struct session_workspace *w, const char *note)
 {
     char word[8] = "";
-    if (sscanf(note, NOTE_FORM, w->name, w->base, word) != 3 ||
+    if (sscanf(note, NOTE_FORM, w->name, w->base, word, w->lower) != 4 ||
         !workspace_full_name_good(w->name)) {
         w->name[0] = 0;
         return false;
@@ -39,16 +47,17 @@ static bool read_note(struct session_workspace *w, const char *note)
     return true;
 }
 
-static void write_note(const char *name, const char *base, bool dirty, char ret[POOL_NOTE + 1])
+static void write_note(const struct session_workspace *w, char ret[POOL_NOTE + 1])
 {
-    snprintf(ret, POOL_NOTE + 1, "%s %s %s", name, base, dirty ? "dirty" : "clean");
+    snprintf(ret, POOL_NOTE + 1, "%s %s %s %s", w->name, w->base, w->dirty ? "dirty" : "clean",
+             w->lower);
 }
 
 void session_workspace_note(const struct session_workspace *w, char ret[POOL_NOTE + 1])
 {
     ret[0] = 0;
     if (w->name[0])
-        write_note(w->name, w->base, w->dirty, ret);
+        write_note(w, ret);
 }
 
 void session_workspace_name(const char *note, char ret[WORKSPACE_FULL_MAX + 1])
@@ -60,10 +69,33 @@ void session_workspace_name(const char *note, char ret[WORKSPACE_FULL_MAX + 1])
 
 /* ---- files ---- */
 
-/* The checkout of the head into the session. The lock for readers keeps it there until it is copied. */
-static int fill(struct workspace_order *o, const struct jail_child *child, char ret_base[41],
-                struct err *err)
+/* FROM: the checkout of BASE. The holder keeps what a session upon layers needs; without it, it must not go on. */
+static int lay_files(struct session_workspace *w, struct pool_client *holder,
+                     struct jail_child *child, int from, const char *base, struct err *err)
 {
+    struct pool_answer kept;
+    const bool layered = child->laid >= 0;
+    int r = flock(from, LOCK_SH | LOCK_NB) < 0 ? err_sys(err, "hold the checkout of %.70s", w->name)
+                                               : jail_child_layer(child, from, err);
+    if (r == JAIL_LAYER_NONE) {
+        snprintf(w->lower, sizeof w->lower, COPY);
+        return layered ? err_set(err, ERR_STATE, "the layers of /workspace cannot be made anew")
+                       : jail_child_fill(child->files, from, err);
+    }
+    if (r == 0)
+        r = pool_client_layers(holder, child, &kept, err);
+    if (r == 0 && kept.declined)
+        r = err_set(err, ERR_STATE, "%.190s", kept.reply.reason);
+    if (r == 0)
+        snprintf(w->lower, sizeof w->lower, "%s", base);
+    return r;
+}
+
+/* The session gets the files of the head. The lock for readers keeps the checkout there until the session holds it. */
+static int give_files(struct session_workspace *w, struct pool_client *holder,
+                      struct jail_child *child, struct err *err)
+{
+    struct workspace_order *o = &w->order;
     char tree[41] = "", base[41] = "", folder[WORKSPACE_NAME_MAX + 1];
     char path[WORKSPACE_NAME_MAX + 64];
     struct buf text;
@@ -86,34 +118,34 @@ static int fill(struct workspace_order *o, const struct jail_child *child, char 
         r < 0 ? -1 : openat(o->home, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (r == 0)
         r = from < 0 ? err_sys(err, "open the checkout of %.70s", o->name)
-                     : jail_child_fill(child->files, from, err);
+                     : lay_files(w, holder, child, from, base, err);
     workspace_order_release_reader(o);
     if (r == 0)
-        memcpy(ret_base, base, sizeof base);
+        memcpy(w->base, base, sizeof base);
     return r;
 }
 
-int session_workspace_new(const char *name, const struct jail_child *child,
+int session_workspace_new(const char *name, struct pool_client *holder, struct jail_child *child,
                           char ret_note[POOL_NOTE + 1], struct err *err)
 {
-    struct workspace_order o = WORKSPACE_ORDER_INIT;
-    char base[41] = "";
+    struct session_workspace w = {.order = WORKSPACE_ORDER_INIT};
     if (!*name)
         return err_set(err, ERR_USAGE, "--workspace needs a name; see cordon workspace list");
-    int r = workspace_order_open(&o, "checkout", name, HOLD_NONE, err);
+    snprintf(w.name, sizeof w.name, "%s", name);
+    int r = workspace_order_open(&w.order, "checkout", name, HOLD_NONE, err);
     if (r == 0)
-        r = fill(&o, child, base, err);
-    workspace_order_done(&o);
+        r = give_files(&w, holder, child, err);
+    workspace_order_done(&w.order);
     if (r == 0)
-        write_note(name, base, false, ret_note);
+        write_note(&w, ret_note);
     return r;
 }
 
 /* ---- before a call ---- */
 
 /* A moved head, as far as it can be followed. */
-static int follow(struct session_workspace *w, const char *head, const struct jail_child *child,
-                  struct err *err)
+static int follow(struct session_workspace *w, const char *head, struct pool_client *holder,
+                  struct jail_child *child, struct err *err)
 {
     if (w->dirty) {
         snprintf(w->behind, sizeof w->behind,
@@ -122,34 +154,45 @@ static int follow(struct session_workspace *w, const char *head, const struct ja
                  w->name, head, w->base);
         return 0;
     }
-    int r = fill(&w->order, child, w->base, err);
+    int r = give_files(w, holder, child, err);
     if (r < 0) /* it may have some of the files: the next call tries again */
         snprintf(w->base, sizeof w->base, UNKNOWN);
     return r;
 }
 
+/* What is needed when the flow has taken the child. */
+static int take_descriptors(struct session_workspace *w, const struct jail_child *child,
+                            struct err *err)
+{
+    w->control = fcntl(child->control, F_DUPFD_CLOEXEC, 3);
+    w->guest = fcntl(child->guest, F_DUPFD_CLOEXEC, 3);
+    w->layers = child->laid < 0 ? -1 : fcntl(child->laid, F_DUPFD_CLOEXEC, 3);
+    return w->control < 0 || w->guest < 0 || (child->laid >= 0 && w->layers < 0)
+               ? err_sys(err, "descriptors of the session")
+               : 0;
+}
+
 int session_workspace_begin(struct session_workspace *w, const char *note,
-                            const struct jail_child *child, struct err *err)
+                            struct pool_client *holder, struct jail_child *child, struct err *err)
 {
     char head[41] = "";
-    *w = (struct session_workspace){.order = WORKSPACE_ORDER_INIT, .control = -1, .guest = -1};
+    *w = (struct session_workspace){
+        .order = WORKSPACE_ORDER_INIT, .control = -1, .guest = -1, .layers = -1};
     if (!read_note(w, note))
         return 0;
     w->open = true;
     w->order.lock_ms = LIMIT_WORKSPACE_LOCK_MS;
-    w->control = fcntl(child->control, F_DUPFD_CLOEXEC, 3);
-    w->guest = fcntl(child->guest, F_DUPFD_CLOEXEC, 3);
-    if (w->control < 0 || w->guest < 0)
-        return err_sys(err, "descriptors of the session");
     int r = workspace_order_open(&w->order, "keep", w->name, HOLD_NONE, err);
     if (r == 0)
         r = workspace_order_head(&w->order, head, err);
     if (r == ERR_USAGE) { /* deleted, merged or discarded: its files and variables go on */
         snprintf(w->behind, sizeof w->behind, "%.150s", err->msg);
         *err = (struct err)ERR_INIT;
-        return 0;
+        return take_descriptors(w, child, err);
     }
-    return r == 0 && strcmp(head, w->base) != 0 ? follow(w, head, child, err) : r;
+    if (r == 0 && strcmp(head, w->base) != 0)
+        r = follow(w, head, holder, child, err);
+    return r < 0 ? r : take_descriptors(w, child, err);
 }
 
 void session_workspace_done(struct session_workspace *w)
@@ -159,6 +202,7 @@ void session_workspace_done(struct session_workspace *w)
     workspace_order_done(&w->order);
     fd_close(fd_take(&w->control));
     fd_close(fd_take(&w->guest));
+    fd_close(fd_take(&w->layers));
     w->open = false;
 }
 
@@ -188,11 +232,17 @@ static void keep(void *session, int files, struct flow_result *result)
         snprintf(s->why, sizeof s->why,
                  "%s: what it changed stays in the session, and is in no commit yet", why);
     } else {
+        char states[2 * 41 + 1];
+        const bool copied = w->layers < 0;
         hold_still(w);
-        w->order.form = "c"; /* all of the files: there is no layer, whatever the guest made */
+        /* of a copy all of the files: there is no layer, whatever the guest made */
+        w->order.form = copied ? "c" : "u";
+        snprintf(states, sizeof states, "%s%s%s", w->base, copied ? "" : " ",
+                 copied ? "" : w->lower);
         w->order.stop = w->req->stop;
         w->order.policy = w->req->context->policy;
-        if (workspace_run_commit(&w->order, files, w->base, "call", result) == 0) {
+        if (workspace_run_commit(&w->order, copied ? files : w->layers, states, "call", result) ==
+            0) {
             w->dirty = false;
             memcpy(w->base, s->id, sizeof w->base);
         }
@@ -214,6 +264,8 @@ void session_workspace_request(struct session_workspace *w, struct flow_request 
         return;
     req->keep = keep;
     req->keep_ctx = w;
+    req->layered = w->layers >= 0;
+    req->layers = w->layers;
     req->once = false; /* root commits as root, so root is not given up */
 }
 
@@ -238,8 +290,9 @@ int session_workspace_fork(const char *note, char ret_note[POOL_NOTE + 1], struc
         r = err_set(err, ERR_FORMAT, "cordon-workspace gave an answer that cordon does not read");
     workspace_order_done(&o);
     buf_done(&text);
+    snprintf(w.name, sizeof w.name, "%s", name);
     if (r == 0)
-        write_note(name, w.base, w.dirty, ret_note);
+        write_note(&w, ret_note);
     return r;
 }
 

@@ -12,6 +12,7 @@
 
 #include "flow/flow.h"
 #include "pool/pool.h"
+#include "pool/pool_client.h"
 #include "workspace/names.h"
 #include "workspace_order.h"
 
@@ -20,20 +21,23 @@ struct session_workspace {
     const struct flow_request *req;
     char name[WORKSPACE_FULL_MAX + 1]; /* empty: the session is in none */
     char base[41];                     /* the commit whose files it has, but for what it changed */
-    bool dirty;                        /* it has changes that no commit has */
-    char behind[200];   /* why it does not have the files of the head; empty: it has */
-    int control, guest; /* the session's, of our own */
+    char lower[41];             /* the commit whose checkout it is upon; "-": it has a copy */
+    bool dirty;                 /* it has changes that no commit has */
+    char behind[200];           /* why it does not have the files of the head; empty: it has */
+    int control, guest, layers; /* the session's, of our own */
     bool open;
 };
 
-/* The session that CHILD is gets the head of NAME. ERR_USAGE: there is none of this name. */
-ERR_MUST_USE int session_workspace_new(const char *name, const struct jail_child *child,
-                                       char ret_note[POOL_NOTE + 1], struct err *err);
+/* The session that CHILD is, and HOLDER has lent, gets the head of NAME. ERR_USAGE: there is none of this name. */
+ERR_MUST_USE int session_workspace_new(const char *name, struct pool_client *holder,
+                                       struct jail_child *child, char ret_note[POOL_NOTE + 1],
+                                       struct err *err);
 
 /* Before a call: reads NOTE; where the head has moved, and nothing would be lost, CHILD gets its files. An error: the
  * call must not run. */
 ERR_MUST_USE int session_workspace_begin(struct session_workspace *w, const char *note,
-                                         const struct jail_child *child, struct err *err);
+                                         struct pool_client *holder, struct jail_child *child,
+                                         struct err *err);
 /* The request commits what its call leaves. */
 void session_workspace_request(struct session_workspace *w, struct flow_request *req);
 /* Somebody wrote into FILES between two calls: committed as what a call changed is. */

@@ -240,9 +240,14 @@ static int tell_kept(const char *id, bool new, unsigned percent, const struct wo
 
 /* The upper layer of what the run left, or its copy of the files. The jail removes the upper layer where it makes a copy
  * (layers in src/jail/root.c), and only its absence says so: taking an empty folder for the copy would delete every file. */
-static int open_files(bool copy, bool *ret_layer, struct err *err)
+static int open_files(const struct order *o, bool *ret_layer, struct err *err)
 {
-    if (copy) {
+    if (o->upper) { /* of a session that lives: descriptor 4 is below what covers its layers */
+        FD_AUTO own = open_left(ORDER_OTHER_FD, JAIL_UPPER_IN);
+        *ret_layer = true;
+        return own < 0 ? err_sys(err, "open what the call left") : fd_take(&own);
+    }
+    if (o->copy) {
         FD_AUTO all = open_left(ORDER_OTHER_FD, "workspace");
         return all < 0 ? err_sys(err, "open what the call left") : fd_take(&all);
     }
@@ -268,7 +273,7 @@ static int do_keep(const struct order *o, struct err *err)
     int r = geteuid() != 0 && fchmod(ORDER_OTHER_FD, 0755) < 0
                 ? err_sys(err, "open what the run left")
                 : 0;
-    FD_AUTO files = r < 0 ? -1 : open_files(o->copy, &layer, err);
+    FD_AUTO files = r < 0 ? -1 : open_files(o, &layer, err);
     if (r == 0)
         r = files < 0 ? files : workspace_open(o->name, true, &w, err);
     if (r == 0)
@@ -316,6 +321,7 @@ static bool read_order(char **argv, struct order *ret, const struct verb **ret_v
     ret->json = strchr(argv[2], 'j');
     ret->tty = strchr(argv[2], 't');
     ret->copy = strchr(argv[2], 'c');
+    ret->upper = strchr(argv[2], 'u');
     ret->form = ret->json              ? WORKSPACE_JSON
                 : strchr(argv[2], 's') ? WORKSPACE_STAT
                 : strchr(argv[2], 'p') ? WORKSPACE_PATCH

@@ -22,7 +22,8 @@ struct order {
     bool json;
     bool tty;                                     /* what is printed is for a terminal */
     unsigned long long store, free, free_percent; /* bytes of the store; of the disk; 0: any */
-    bool copy; /* keep: what was left is all of the files, and no layer */
+    bool copy;  /* keep: what was left is all of the files, and no layer */
+    bool upper; /* keep: descriptor 4 is the folder of a session's layers */
 };
 
 struct output {

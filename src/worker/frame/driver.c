@@ -23,6 +23,7 @@
 #include "worker/frame/interrupt.h"
 #include "worker/frame/language.h"
 #include "worker/frame/stack.h"
+#include "worker/frame/stand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,8 @@ static int run(void)
     const bool call = job->kind == WORKER_CALL;
     bool left = false;
     serving.state = WAITING;
+    if (call)
+        worker_stand_anew();
     if (worker_language->begin(job) < 0)
         return -1; /* nothing of a guest ran; our death is the refusal */
     worker_stack_guest(true);
