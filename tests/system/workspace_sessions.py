@@ -206,6 +206,51 @@ def copied(who, state):
     House.of(who)["CORDON_STATE"] = before
 
 
+def names(who):
+    """The policy's rules for names hold for every command that brings files into a session or a workspace."""
+    fresh("w", {"a": "a\n"}, who)
+    start = head("w", who)
+    for path, text in {"tools/helper.py": "def helper(): pass\n", "tools/WordCount.py": "def other(): pass\n", "good/tools/helper.py": "", "tools-too/helper.py": ""}.items():
+        (TOP / "names" / path).parent.mkdir(parents=True, exist_ok=True)
+        (TOP / "names" / path).write_text(text)
+    (TOP / "ends").write_text("def WordCount(): pass\n")
+    warn = TOP / "warn.yaml"
+    warn.write_text("verification: warn\n")
+    warn.chmod(0o644)
+    s = session("--workspace", "w", who=who).out.strip()
+
+    def write(path, text, *options):
+        return cordon(programs, ["session", "files", s, "write", *options], who, text=path + "\0" + text)
+
+    r = write("tools/helper.py", "def helper(): pass\n")
+    tap.ok(r["status"] == "error" and "/workspace/tools/helper.py" in r["reason"] and "naming" in r["reason"], f"{who}: session files write refuses a name that breaks a rule", r.story())
+    r = write("tools/WordCount.py", "def other(): pass\n")
+    tap.ok(r["status"] == "error" and head("w", who) == start, f"{who}: session files write refuses a tool that does not export its name, and commits nothing", r.story())
+    r = write("tools/helper.py", "def helper(): pass\n", "--policy", str(warn))
+    tap.ok(r["status"] == "ok" and "tools/helper.py" in r["warning"], f"{who}: with `verification: warn` session files write warns", r.story())
+    r = write("tools/WordCount.py", "def WordCount(): pass\n")
+    tap.ok(r["status"] == "ok" and "warning" not in r.json, f"{who}: session files write takes a tool that keeps the rules", r.story())
+    start = head("w", who)
+    for what, word, refused in (("a folder with", TOP / "names", True), ("a file as", f"{TOP}/ends:tools/helper.py", True), ("a file without the export of", f"{TOP}/names/tools/WordCount.py:tools/WordCount.py", True),
+                                ("a folder elsewhere than", f"{TOP}/names/good:deeper", False), ("a file that is", f"{TOP}/ends:tools/WordCount.py", False)):
+        r = cordon(programs, ["session", "put", s, str(word)], who)
+        tap.ok((r.code == 125 and "naming" in r.err) if refused else r.code == 0, f"{who}: session put of {what} a tool: {'refused' if refused else 'copied'}", r.story())
+        if refused:
+            tap.eq(head("w", who), start, f"{who}: session put of {what} a tool: nothing is committed")
+    r = cordon(programs, ["session", "put", s, str(TOP / "names"), "--policy", str(warn)], who)
+    tap.ok(r.code == 0 and "/tools/" in r.err, f"{who}: with `verification: warn` session put warns, and copies", r.story())
+    r = session("--in", str(TOP / "names"), who=who)
+    tap.ok(r.code == 125 and "naming" in r.err, f"{who}: session new --in of a folder that breaks a rule is refused", r.story())
+    start = head("w", who)
+    r = workspace("import", "w", TOP / "names", who=who)
+    tap.ok(r.code == 2 and "naming" in r.err and head("w", who) == start, f"{who}: workspace import of a folder that breaks a rule is refused, and commits nothing", r.story())
+    r = workspace("import", "w", TOP / "names", "--policy", warn, who=who)
+    tap.ok(r.code == 0 and "/workspace/tools/" in r.err and head("w", who) != start, f"{who}: with `verification: warn` workspace import warns, and commits", r.story())
+    r = call(s, "import os\nopen('/workspace/tools/lower.py', 'w').write('x = 1')", who=who)
+    tap.ok(r["status"] == "ok" and "tools/lower.py" in git("w", "ls-tree", "-r", "--name-only", "main", who=who), f"{who}: what a program writes by itself is its own", r.story())
+    cordon(programs, ["session", "close", s], who)
+
+
 def prompt(who):
     base = fresh("p", {"a": "a\n"}, who)
     blocks = TOP / "blocks"
@@ -224,6 +269,7 @@ for person in users():
 behind(users()[-1])
 hostile(users()[0])
 hostile(users()[-1])
+names(users()[-1])
 prompt(users()[-1])
 for person, place in stacked_states(users()):
     copied(person, place)

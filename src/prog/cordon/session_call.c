@@ -13,6 +13,7 @@
 #include "gate/escalate.h"
 #include "images.h"
 #include "languages.h"
+#include "naming_check.h"
 #include "programs.h"
 #include "reader.h"
 #include "result.h"
@@ -520,7 +521,10 @@ static int fill_workspace(struct session_context *h, int files)
 {
     struct err err = ERR_INIT, later = ERR_INIT;
     struct pool_answer a;
-    int r = session_files_put(&h->spec, files, &err);
+    char warning[NAMING_WARNING];
+    int r = session_files_put(h->flow.policy, &h->spec, files, warning, &err);
+    if (warning[0])
+        result_complain(h->who, warning);
     if (r == 0)
         return 0;
     if (pool_client_back(&h->holder, false, err.msg, "", &(struct pool_use_numbers){0}, NULL, 0, &a,

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "flow/take.h"
 #include "jail/put.h"
+#include "naming_check.h"
 #include "result.h"
 #include "sys/fd.h"
 #include "writer.h"
@@ -20,25 +21,39 @@
 
 #define WORKSPACE "/workspace"
 
-int session_files_put(const struct jail_spec *spec, int files, struct err *err)
+static int put_one(const struct policy *policy, const struct jail_bind *bind, int files,
+                   char *warning, struct err *err)
+{
+    char broken[NAMING_WARNING];
+    FD_AUTO source = jail_bind_open(bind, err);
+    if (source < 0)
+        return source;
+    if (files < 0)
+        return err_set(err, ERR_STATE, "the session has no file system");
+    int r = naming_check_copy(policy, source, bind->dest + strlen(WORKSPACE), broken, err);
+    if (r == 0 && !*warning)
+        memcpy(warning, broken, sizeof broken);
+    return r < 0 ? r : jail_put(source, files, bind, err);
+}
+
+int session_files_put(const struct policy *policy, const struct jail_spec *spec, int files,
+                      char *warning, struct err *err)
 {
     int r = 0;
-    for (size_t i = 0; i < spec->nbinds && r == 0; i++) {
-        if (!spec->binds[i].copied)
-            continue;
-        FD_AUTO source = jail_bind_open(&spec->binds[i], err);
-        r = source < 0  ? source
-            : files < 0 ? err_set(err, ERR_STATE, "the session has no file system")
-                        : jail_put(source, files, &spec->binds[i], err);
-    }
+    warning[0] = 0;
+    for (size_t i = 0; i < spec->nbinds && r == 0; i++)
+        if (spec->binds[i].copied)
+            r = put_one(policy, &spec->binds[i], files, warning, err);
     return r;
 }
 
 struct moving {
     const struct jail_spec *in; /* put: what is copied in */
-    const char *path;           /* get: below /workspace */
-    const char *name;           /* where it goes in the folder DIR */
-    int dir;                    /* -1: to standard output */
+    const struct policy *policy;
+    char warning[NAMING_WARNING];
+    const char *path; /* get: below /workspace */
+    const char *name; /* where it goes in the folder DIR */
+    int dir;          /* -1: to standard output */
     bool replace;
     int status; /* what came of it */
     struct err err;
@@ -85,11 +100,11 @@ static void take_one(struct moving *m, int files, uint64_t room)
 static void move(void *ctx, int files, uint64_t disk)
 {
     struct moving *m = ctx;
-    m->call->wrote = m->in != NULL;
     if (m->in)
-        m->status = session_files_put(m->in, files, &m->err);
+        m->status = session_files_put(m->policy, m->in, files, m->warning, &m->err);
     else
         take_one(m, files, disk);
+    m->call->wrote = m->in != NULL;
 }
 
 /* Lends the session, moves, and gives it back as it was. */
@@ -108,6 +123,8 @@ static int with_files(struct session_context *h, const char *session, struct mov
     int r = session_call(h, &c);
     if (r == EXIT_DONE && m->status < 0)
         return result_usage(h->who, &m->err);
+    if (m->warning[0])
+        result_complain(h->who, m->warning);
     if (c.uncommitted[0]) /* the files are there, and nobody else sees them in the workspace */
         result_complain(h->who, c.uncommitted);
     if (r == EXIT_DONE && session_note(h, event, session, what, NULL, &m->err) < 0) {
@@ -122,7 +139,7 @@ int session_files_in(struct session_context *h, const char *session, const char 
     struct err err = ERR_INIT;
     struct jail_bind bind;
     struct jail_spec spec = {.binds = &bind, .nbinds = 1};
-    struct moving m = {.in = &spec, .dir = -1, .err = ERR_INIT};
+    struct moving m = {.in = &spec, .policy = h->flow.policy, .dir = -1, .err = ERR_INIT};
     if (programs_parse_copy(word, &h->mem, &bind, &err) < 0)
         return result_usage(h->who, &err);
     return with_files(h, session, &m, "put", bind.dest);

@@ -12,8 +12,9 @@
 #include "programs.h"
 #include "session.h"
 
-/* Copies each --in of SPEC into the file system FILES. */
-ERR_MUST_USE int session_files_put(const struct jail_spec *spec, int files, struct err *err);
+/* Copies each --in of SPEC into the file system FILES, if all of it keeps the policy's rules for names; WARNING as in naming_check.h. */
+ERR_MUST_USE int session_files_put(const struct policy *policy, const struct jail_spec *spec,
+                                   int files, char *warning, struct err *err);
 
 /* WORD is PATH[:NAME]. Both return the exit status; everything has been printed. */
 int session_files_in(struct session_context *h, const char *session, const char *word);

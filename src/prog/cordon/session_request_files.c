@@ -7,6 +7,7 @@
 #include "flow/take.h"
 #include "images.h"
 #include "jail/put.h"
+#include "naming_check.h"
 #include "programs.h"
 #include "session_request.h"
 #include "sys/fd.h"
@@ -220,7 +221,7 @@ static bool is_full(int files, size_t len)
 void session_request_write(void *request, int files, uint64_t disk)
 {
     struct session_request *q = request;
-    char dest[4200];
+    char dest[4200], warning[NAMING_WARNING];
     FD_AUTO workspace = open_workspace(files, &q->err);
     FD_AUTO source = -1;
     if (workspace < 0) {
@@ -228,6 +229,10 @@ void session_request_write(void *request, int files, uint64_t disk)
         return;
     }
     snprintf(dest, sizeof dest, "/workspace/%s", q->path);
+    q->status = naming_check_text(q->h->flow.policy, dest + strlen("/workspace"), q->rest,
+                                  q->rest_len, warning, &q->err);
+    if (q->status < 0)
+        return;
     const struct jail_bind bind = {.source = q->path, .dest = dest, .copied = true};
     q->status = fd_sealed(q->rest, q->rest_len, &source, &q->err);
     if (q->status == 0 && fchmod(source, 0644) < 0)
@@ -250,6 +255,8 @@ void session_request_write(void *request, int files, uint64_t disk)
     jsonw_open(&j, NULL, '{');
     put_source(q, &j);
     jsonw_int(&j, "bytes", (int64_t)q->rest_len);
+    if (warning[0])
+        jsonw_string(&j, "warning", warning);
     jsonw_close(&j, '}');
     q->status = j.bad ? err_set(&q->err, j.bad, "no memory") : 0;
 }

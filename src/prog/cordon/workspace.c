@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "commands.h"
 #include "flow/context.h"
+#include "naming_check.h"
 #include "options.h"
 #include "result.h"
 #include "sys/child.h"
@@ -208,6 +209,12 @@ static int order(const struct verb *verb, const struct option_list *words,
         o.other = open(words->items[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (o.other < 0)
             return err_set(err, ERR_USAGE, "%.150s: %s", words->items[2], strerror(errno));
+        char warning[NAMING_WARNING];
+        r = naming_check_copy(context->policy, o.other, "", warning, err);
+        if (r < 0)
+            return r;
+        if (warning[0])
+            result_complain(WHO, warning);
     }
     if (verb->hold == HOLD_READ || verb->hold == HOLD_NONE)
         return workspace_order_become(&o, err);
