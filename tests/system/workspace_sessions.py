@@ -4,10 +4,15 @@
 a fork is in a clone.
 
 Usage: workspace_sessions.py BUILD."""
+import json
 import os
+import random
+import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
+import tapsys
 from tapsys import House, cordon, users
 from workspacetest import TOP, fresh, git, own_disks, programs, stacked_states, tap, workspace
 
@@ -206,6 +211,58 @@ def copied(who, state):
     House.of(who)["CORDON_STATE"] = before
 
 
+def through(who):
+    """Every way to a session's files goes through its layers: served files of strict, tools, session files, put and get."""
+    start = fresh("w", {"a": "a\n", "d/e": "e\n", "d/x": "x\n"}, who)
+    s = cordon(programs, ["session", "new", "--workspace", "w"], who).out.strip()
+    r = call(s, "import os\nprint(open('/workspace/a').read(), sorted(os.listdir('/workspace')))\nwith open('/workspace/d/new', 'w') as f: f.write('n')\nos.remove('/workspace/d/x')", who=who)
+    tap.ok(r["stdout"] == "a\n ['a', 'd']\n" and git("w", "diff", "--name-status", start, "main", who=who) == "A\td/new\nD\td/x\n", f"{who}: strict: a session upon layers has its files served, and commits what it changed", r.story())
+    workspace("restore", "w", start, who=who)
+    r = call(s, "print(sorted(os.listdir('/workspace/d')))", who=who)
+    tap.eq(r["stdout"], "['e', 'x']\n", f"{who}: strict: a session upon layers sees a restore", r.story())
+    cordon(programs, ["session", "close", s], who)
+    s = session("--workspace", "w", who=who).out.strip()
+    r = call(s, "print(ReadFile('a')['text'], sorted(n['name'] for n in ListFiles('d')['names']))\nWriteFile('d/made', 'm'); Edit('a', 'a', 'b')\nprint(open('a').read(), open('d/made').read())", "--worker", "execute", who=who)
+    tap.ok(r["status"] == "ok" and r["stdout"].endswith("b\n m\n") and "['e', 'x']" in r["stdout"] and git("w", "diff", "--name-status", start, "main", who=who) == "M\ta\nA\td/made\n",
+           f"{who}: tools of a session upon layers read and change what the program sees, and the call commits it", r.story())
+    for action, words, want in (("read", "d/e\0" + "\0" * 3, "e\n"), ("list", "d\0", "made"), ("search", "/workspace\0" + "b$\0lines\0" + "0\0", "/workspace/a")):
+        r = cordon(programs, ["session", "files", s, action], who, text=words)
+        tap.ok(r["status"] == "ok" and want in r.out.replace("\\n", "\n"), f"{who}: session files {action} sees the files of a session upon layers", r.story())
+    r = cordon(programs, ["session", "get", s, "d/x", "-"], who)
+    tap.eq(r.out, "x\n", f"{who}: session get takes a file of the lower layer", r.story())
+    (TOP / "put").write_text("p\n")
+    r = cordon(programs, ["session", "put", s, f"{TOP}/put:d/e"], who)
+    tap.ok(r.code == 0 and show("w", "d/e", who) == "p\n", f"{who}: session put replaces a file of the lower layer, and commits it", r.story())
+    cordon(programs, ["session", "close", s], who)
+
+
+def killed(who, count):
+    """Clients of a session that are killed while its layers are laid, read and committed."""
+    fresh("w", {"a": "a\n", **{f"d/{i}": "x" for i in range(50)}}, who)
+    lost, acknowledged, ended = [], 0, 0
+    chance = random.Random(count)
+    for i in range(count):
+        s = session("--workspace", "w", who=who).out.strip()
+        (TOP / "in/a").write_text(f"{i}\n")
+        workspace("import", "w", TOP / "in", who=who)
+        client = subprocess.Popen(programs.command(["session", "run", "--json", s, "-c", f"open('b', 'w').write('{i}')"], who), env=tapsys.clean_env(None, who), cwd="/", stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        time.sleep(chance.random() * 0.15)  # the instant of the kill, not a condition
+        client.kill()
+        out = client.communicate()[0]
+        if out:
+            acknowledged += 1
+            lost += [i] if json.loads(out)["snapshot"]["id"] not in git("w", "rev-list", "main", who=who) else []
+        r = call(s, "print(open('a').read())", who=who)
+        ended += r["status"] != "ok"
+        if r["status"] == "ok" and r["stdout"] != f"{i}\n\n":
+            lost.append((i, r.story()))
+        cordon(programs, ["session", "close", s], who)
+    tap.figure(f"{count} clients killed: {acknowledged} had answered, {ended} sessions ended with them")
+    tap.ok(not lost, f"{who}: a client that is killed while it lays, runs or commits ends the session or leaves it with the files of the head, and loses no acknowledged commit", *lost)
+    tap.eq(git("w", "fsck", "--strict", "--no-dangling", "--no-progress", who=who), "", f"{who}: git fsck is clean after clients of sessions were killed")
+
+
 def names(who):
     """The policy's rules for names hold for every command that brings files into a session or a workspace."""
     fresh("w", {"a": "a\n"}, who)
@@ -270,6 +327,9 @@ behind(users()[-1])
 hostile(users()[0])
 hostile(users()[-1])
 names(users()[-1])
+for person in users():
+    through(person)
+killed(users()[-1], 12)
 prompt(users()[-1])
 for person, place in stacked_states(users()):
     copied(person, place)
