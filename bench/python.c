@@ -572,7 +572,7 @@ static int prepare(struct flow_context *context, struct err *err)
         r = set_warm("open", 0, err);
     if (r == 0)
         r = flow_context_open(context, NULL, err);
-    return r == 0 ? flow_context_open_gate(context, NULL, err) : r;
+    return r == 0 ? flow_context_open_gate(context, NULL, NULL, err) : r;
 }
 
 static bool write_file(const char *name, const char *text)

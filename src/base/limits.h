@@ -219,5 +219,12 @@
 #define LIMIT_PROXY_PROMPT     (64 * KIB) /* of what was asked, in a record */
 #define LIMIT_PROXY_CONNECT_MS 10000ULL   /* to connect to an upstream */
 #define LIMIT_PROXY_LINGER_MS  1000ULL    /* an upstream after the last event of its answer */
+#define LIMIT_GATEWAY          (8 * MIB) /* what a gateway says of itself: the names of its models */
+
+/* cordon-ask: one question to a model, for a run. */
+#define LIMIT_ASK_REPLY  (1 * MIB)   /* what the gateway answers */
+#define LIMIT_ASK_TEXT   (128 * KIB) /* of a model's answer; the rest is cut */
+#define LIMIT_ASK_SYSTEM (64 * KIB)  /* of a system message, or of the rules of a judge */
+#define LIMIT_ASK_MODEL  200         /* bytes of the name of a model, as the gateway takes it */
 
 #endif

@@ -218,10 +218,16 @@ int flow_record_call(const struct flow *f, struct audit *audit, const struct flo
     struct audit_facts now;
     const struct audit_outcome end = {
         .status = call->status, .reason = call->reason, .wall_us = call->wall_us};
+    char length[64];
+    const bool hides =
+        strcmp(call->tool, TOOLS_LLM) == 0 && !f->req->context->policy->proxy.prompts;
+    snprintf(length, sizeof length, "{\"bytes\":%zu}", call->len); /* no prompt of a model's */
     const struct audit_arg said = {.name = "arguments",
                                    .kind = AUDIT_ARG_TEXT,
-                                   .text = call->len ? call->args : "",
-                                   .len = call->len};
+                                   .text = hides       ? length
+                                           : call->len ? call->args
+                                                       : "",
+                                   .len = hides ? strlen(length) : call->len};
     facts(f, &now);
     now.tool = call->tool;
     now.code = NULL;

@@ -56,6 +56,7 @@ struct calling {
     struct buf
         known; /* what is recorded instead of the arguments, since it is read again: of ModifyGoal, CreateTool */
     struct gate_refusal no;
+    enum gate_error_category category; /* of the error, where there is no answer */
 };
 
 /* ---- words to the supervisor ---- */
@@ -110,17 +111,23 @@ static void say_notice(const struct gate_event *e)
     buf_done(&b);
 }
 
-static void say_answer(uint64_t id, bool ok, const struct buf *json)
+static void say_answer(const struct calling *c, bool ok)
 {
     struct wire_writer m;
-    struct buf b;
+    struct buf b, error;
+    const struct buf *json = ok ? &c->answer : &error;
     buf_init(&b, LIMIT_FRAME);
+    buf_init(&error, LIMIT_FRAME);
+    if (!ok)
+        flow_call_error(c->category, c->answer.data, c->answer.len, &error);
     wire_begin(&m, &b, WIRE_TOOL_ANSWER);
-    wire_put_uint(&m, id);
+    wire_put_uint(&m, c->id);
     wire_put_uint(&m, ok);
+    wire_put_uint(&m, !ok && c->category == GATE_ERROR_EARLY_ABORT);
     wire_put_bytes(&m, json->data ? json->data : "null", json->data ? json->len : 4);
     say(&m);
     buf_done(&b);
+    buf_done(&error);
 }
 
 static void set_text(struct buf *json, const char *text)
@@ -154,7 +161,7 @@ static bool record(struct calling *c, const char *status, const char *reason)
 static void finish(struct calling *c, bool ok, const char *status, const char *reason)
 {
     ok = record(c, status, reason) && ok;
-    say_answer(c->id, ok, &c->answer);
+    say_answer(c, ok);
 }
 
 static void deny(struct calling *c)
@@ -162,7 +169,8 @@ static void deny(struct calling *c)
     set_text(&c->answer, c->no.reason);
     (void)record(c, "denied", c->no.reason);
     say_refused(&c->no);
-    say_answer(c->id, false, &c->answer);
+    c->category = GATE_ERROR_REFUSAL;
+    say_answer(c, false);
 }
 
 /* Without a sentence of the tool's own, ERR has one. */
@@ -173,7 +181,9 @@ static void finish_unmade(struct calling *c, enum tools_end end, const struct er
         set_text(&c->answer, err->msg);
     snprintf(reason, sizeof reason, "%s%.300s", end == TOOLS_REFUSED ? "refused: " : "",
              c->answer.data ? c->answer.data : "");
-    finish(c, false, "error", reason);
+    if (end == TOOLS_REFUSED)
+        c->category = GATE_ERROR_REFUSAL;
+    finish(c, false, c->category == GATE_ERROR_EARLY_ABORT ? "early_abort" : "error", reason);
 }
 
 /* ---- one call ---- */
@@ -190,7 +200,7 @@ static int open_context(struct err *err)
     broker->context.announce = NULL;
     broker->context.changed = broker->context.is_ahead = false;
     return flow_context_open_gate(&broker->context, from->approvals[0] ? from->approvals : NULL,
-                                  err);
+                                  from->ask[0] ? from->ask : NULL, err);
 }
 
 /* A worker's type bounds its calls, and the role of whoever started it does, too, and the types of workers around it: the
@@ -339,6 +349,8 @@ static enum tools_end make_call(struct calling *c, const struct gate_plan *plan,
         return flow_made_call(&caller, c->made, &c->process, &c->answer, err);
     if (flow_goal_is(c->tool))
         return flow_goal(broker->f, &c->process, &c->answer, err);
+    if (strcmp(c->tool, TOOLS_LLM) == 0)
+        return flow_llm(&broker->context, &c->process, broker->sock, &c->answer, &c->category, err);
     if (flow_nested_is(c->tool))
         return flow_nested(&caller, c->tool, &c->process, &c->answer, err);
     if (is_search(c))
@@ -462,13 +474,11 @@ static void serve(struct calling *c)
                  "%.40s: at most %d programs stand within one that calls them", c->tool,
                  LIMIT_NESTED);
         deny(c);
-    } else if (strcmp(c->tool, "llm") == 0) {
-        c->no = (struct gate_refusal){
-            .word = "gate.tool",
-            .reason = "llm(): programs do not reach the gateway to models; ask the model outside, "
-                      "and give "
-                      "its answer to the program as data",
-            .hint = "ask the model outside, and give its answer to the program as data"};
+    } else if (strcmp(c->tool, TOOLS_LLM) == 0 &&
+               !flow_llm_ready(&broker->context, c->no.reason, sizeof c->no.reason)) {
+        c->no.word = "gate.tool";
+        snprintf(c->no.hint, sizeof c->no.hint, "%s",
+                 "until then ask the model outside, and give its answer to the program as data");
         deny(c);
     } else {
         admit(c);
@@ -486,7 +496,10 @@ _Noreturn void flow_broker(struct flow *f, int sock)
     broker->mades.outer = f->req->outer ? f->req->outer->made : NULL;
     for (;;) {
         struct wire_reader r;
-        struct calling c = {.files = -1, .process = {.sock = -1}, .began = clock_now_ns()};
+        struct calling c = {.files = -1,
+                            .process = {.sock = -1},
+                            .began = clock_now_ns(),
+                            .category = GATE_ERROR_HOST};
         struct fd_packet p = {.data = storage, .len = LIMIT_FRAME, .fds = &c.files, .nfds = 1};
         if (fd_receive(sock, &p) != 1 || wire_open(&r, storage, p.len, NULL) < 0 ||
             r.type != WIRE_TOOL_CALL)

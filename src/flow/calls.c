@@ -13,6 +13,7 @@
 #include "sys/fd.h"
 #include "wire/msg.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -142,13 +143,31 @@ void flow_calls_stop(struct flow *f)
 
 /* ---- calls ---- */
 
-static void answer_text(struct flow *f, uint64_t id, const char *text)
+void flow_call_error(enum gate_error_category category, const char *json, size_t len,
+                     struct buf *out)
 {
-    struct buf json;
-    struct jsonw j = {.out = &json};
-    buf_init(&json, 4096);
+    char word[32];
+    struct jsonw j = {.out = out};
+    snprintf(word, sizeof word, "%s", gate_error_category_name(category));
+    for (char *at = word; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    jsonw_open(&j, NULL, '{');
+    jsonw_raw(&j, "message", len ? json : "null", len ? len : 4);
+    jsonw_string(&j, "category", word);
+    jsonw_close(&j, '}');
+}
+
+static void answer_text(struct flow *f, uint64_t id, enum gate_error_category category,
+                        const char *text)
+{
+    struct buf message, json;
+    struct jsonw j = {.out = &message};
+    buf_init(&message, 4096);
+    buf_init(&json, 8192);
     jsonw_string(&j, NULL, text);
+    flow_call_error(category, message.data, message.len, &json);
     (void)flow_worker_answer(&f->worker, id, false, json.data, json.len);
+    buf_done(&message);
     buf_done(&json);
 }
 
@@ -161,7 +180,8 @@ static void refuse(struct flow *f, uint64_t id, const struct flow_called *call)
         snprintf(text, sizeof text, "%s", call->reason);
     else
         snprintf(text, sizeof text, "the call could not be recorded: %.240s", err.msg);
-    answer_text(f, id, text);
+    answer_text(f, id, strcmp(call->status, "denied") == 0 ? GATE_ERROR_REFUSAL : GATE_ERROR_HOST,
+                text);
 }
 
 /* A program that goes on calling is told each time, and recorded once. */
@@ -176,7 +196,7 @@ static void refuse_budget(struct flow *f, uint64_t id, const struct flow_called 
     call.status = "denied";
     call.reason = text;
     if (f->calls_over)
-        answer_text(f, id, text);
+        answer_text(f, id, GATE_ERROR_REFUSAL, text);
     else
         refuse(f, id, &call);
     f->calls_over = true;
@@ -257,9 +277,10 @@ static void take_notice(const struct flow *f, struct wire_reader *r)
 static void take_answer(struct flow *f, struct wire_reader *r)
 {
     size_t len;
-    const uint64_t id = wire_get_uint(r), ok = wire_get_uint(r);
+    const uint64_t id = wire_get_uint(r), ok = wire_get_uint(r), cut = wire_get_uint(r);
     const void *json = wire_get_bytes(r, &len);
     f->is_calling = false;
+    f->generation_cut = f->generation_cut || cut == 1;
     (void)flow_worker_answer(&f->worker, id, ok == 1, json, len);
 }
 

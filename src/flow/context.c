@@ -73,14 +73,53 @@ static void gate_happened(void *ctx, const struct gate_event *e)
         }
 }
 
+/* Who judges where the policy names nobody: so that an arena that is on works as soon as there is a gateway, and blocks until then. */
+static const struct policy_judge own_judges[] = {
+    {.name = "reviewer", .model = "", .prompt = "reviewer"},
+    {.name = "sceptic", .model = "", .prompt = "sceptic"},
+};
+enum { OWN_JUDGES = sizeof own_judges / sizeof *own_judges, JUDGE_WORDS = 7 };
+
+/* To the gate a judge that is a model is a command like any other: cordon-ask, with the rules and the model that the policy names. */
+static void fill_judge(const struct flow_context *h, const struct policy_judge *from,
+                       const char **words, struct gate_judge *to)
+{
+    const bool model = from->command.count == 0;
+    *to = (struct gate_judge){.name = from->name,
+                              .kind = model ? GATE_JUDGE_MODEL : GATE_JUDGE_COMMAND,
+                              .argv = from->command.items,
+                              .timeout_ms = from->timeout_ms};
+    if (!model)
+        return;
+    const char *const argv[JUDGE_WORDS] = {h->ask,       "--from-cordon", "judge", h->state,
+                                           from->prompt, from->model,     NULL};
+    memcpy(words, argv, sizeof argv);
+    to->argv = h->ask[0] ? words : NULL;
+}
+
+static int fill_judges(struct flow_context *h, struct err *err)
+{
+    const struct policy *p = h->policy;
+    const bool own = p->arena.njudges == 0;
+    h->njudges = own ? OWN_JUDGES : p->arena.njudges;
+    h->judges = calloc(h->njudges, sizeof *h->judges);
+    h->judge_words = calloc(h->njudges * JUDGE_WORDS, sizeof *h->judge_words);
+    if (!h->judges || !h->judge_words)
+        return err_set(err, ERR_MEMORY, "no memory");
+    int r = state_path(h->state, sizeof h->state, err);
+    for (size_t i = 0; r == 0 && i < h->njudges; i++)
+        fill_judge(h, own ? &own_judges[i] : &p->arena.judges[i], h->judge_words + i * JUDGE_WORDS,
+                   &h->judges[i]);
+    return r;
+}
+
 static int fill_tables(struct flow_context *h, struct err *err)
 {
     const struct policy *p = h->policy;
     h->roles = calloc(p->nroles + 1, sizeof *h->roles);
     h->tools = calloc(p->ntools + 1, sizeof *h->tools);
     h->host = calloc(p->ntools + 1, sizeof *h->host);
-    h->judges = calloc(p->arena.njudges + 1, sizeof *h->judges);
-    if (!h->roles || !h->tools || !h->host || !h->judges)
+    if (!h->roles || !h->tools || !h->host)
         return err_set(err, ERR_MEMORY, "no memory");
     for (size_t i = 0; i < p->nroles; i++)
         h->roles[i] = (struct gate_role){.name = p->roles[i].name,
@@ -97,18 +136,7 @@ static int fill_tables(struct flow_context *h, struct err *err)
                                                      .kind = GATE_TOOL_CALL,
                                                      .category = GATE_CATEGORY_HOST,
                                                      .unjudged = true};
-    for (size_t i = 0; i < p->arena.njudges; i++) {
-        const struct policy_judge *from = &p->arena.judges[i];
-        h->judges[i] = (struct gate_judge){
-            .name = from->name,
-            .kind = from->command.count ? GATE_JUDGE_COMMAND : GATE_JUDGE_MODEL,
-            .argv = from->command.items,
-            .url = from->url,
-            .model = from->model,
-            .timeout_ms = from->timeout_ms,
-        };
-    }
-    return 0;
+    return fill_judges(h, err);
 }
 
 static int open_gate(struct flow_context *h, const char *approvals, struct err *err)
@@ -152,7 +180,7 @@ static int open_gate(struct flow_context *h, const char *approvals, struct err *
     c->iterations = p->approval.iterations;
     c->arena.on = p->arena.enabled;
     c->arena.judges = h->judges;
-    c->arena.njudges = p->arena.njudges;
+    c->arena.njudges = h->njudges;
     c->arena.quorum = p->arena.quorum;
     c->arena.timeout_ms = p->arena.timeout_ms;
     c->arena.risk = (enum gate_risk)p->arena.risk;
@@ -236,10 +264,12 @@ static void close_gate(struct flow_context *h)
     free(h->tools);
     free(h->host);
     free(h->judges);
+    free(h->judge_words);
     h->roles = NULL;
     h->tools = NULL;
     h->host = NULL;
     h->judges = NULL;
+    h->judge_words = NULL;
 }
 
 int flow_context_refresh(struct flow_context *h, struct err *err)
@@ -258,7 +288,8 @@ int flow_context_refresh(struct flow_context *h, struct err *err)
     return r;
 }
 
-int flow_context_open_gate(struct flow_context *h, const char *approvals, struct err *err)
+int flow_context_open_gate(struct flow_context *h, const char *approvals, const char *ask,
+                           struct err *err)
 {
     if (h->gate && h->was_brief == h->brief)
         return 0;
@@ -270,6 +301,8 @@ int flow_context_open_gate(struct flow_context *h, const char *approvals, struct
         r = note_policy(h, "policy.changed", "a changed policy is in force", err);
     if (r == 0) {
         h->changed = false;
+        if (ask)
+            snprintf(h->ask, sizeof h->ask, "%s", ask);
         r = open_gate(h, approvals, err);
     }
     return r;

@@ -29,10 +29,14 @@ struct flow_context {
     struct gate_tool_rule *tools;
     struct gate_tool *host; /* those of the policy that are commands */
     size_t nhost;
-    struct gate_judge *judges;
-    char approvals[4096]; /* path of cordon-approvals */
-    int audit_failed;     /* an event of the gate could not be recorded: the error .. */
-    char audit_why[240];  /* .. and its words */
+    struct gate_judge *judges; /* the policy's, or our own where it names none */
+    size_t njudges;
+    const char **judge_words; /* the commands of judges that are models */
+    char approvals[4096];     /* path of cordon-approvals */
+    char ask[4096];           /* path of cordon-ask; empty: no model can be asked */
+    char state[4096];         /* the state folder, as cordon-ask is told it */
+    int audit_failed;         /* an event of the gate could not be recorded: the error .. */
+    char audit_why[240];      /* .. and its words */
     void (*notice)(const struct gate_event *event); /* for a person who waits; may be NULL */
     void (*announce)(const char *alert);            /* the same for alerts of the audit */
     struct output_known
@@ -63,9 +67,9 @@ ERR_MUST_USE int flow_shown_check(const struct jail_spec *spec,
                                   const struct policy_profile *profile,
                                   const struct language *language, struct err *err);
 
-/* Gate and audit too, unless they are open. APPROVALS: path of cordon-approvals, or NULL. */
+/* Gate and audit too, unless they are open. APPROVALS, ASK: paths of cordon-approvals and cordon-ask, or NULL. */
 ERR_MUST_USE int flow_context_open_gate(struct flow_context *h, const char *approvals,
-                                        struct err *err);
+                                        const char *ask, struct err *err);
 /* Looks whether a policy file changed; for who lives on between runs, and only between them. 0: none did. 1: the
  * new policy is in force, and gate and audit of the old one are closed: staff it again. Negative: a file is
  * broken, ERR says where, and the old policy stays in force; that is on record too. */

@@ -8,6 +8,7 @@
 #include "gate/escalate.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int clean_streams(struct flow *f, struct err *err)
 {
@@ -90,7 +91,11 @@ int flow_run(const struct flow_request *req, struct flow_result *result, struct 
         output_clean_done(&f.clean[i]);
     if (r < 0 && r != ERR_USAGE && result->status == FLOW_OK)
         flow_result_refuse(result, err);
+    /* that a generation was cut is what the gateway said; that the program ended of it is the program's word */
     result->category = gate_error_category_name(
-        gate_error_category_of(flow_status_name(result->status), result->type));
+        f.generation_cut && result->status == FLOW_ERROR &&
+                strncmp(result->message, FLOW_LLM_CUT, strlen(FLOW_LLM_CUT)) == 0
+            ? GATE_ERROR_EARLY_ABORT
+            : gate_error_category_of(flow_status_name(result->status), result->type));
     return r == ERR_USAGE ? r : 0;
 }

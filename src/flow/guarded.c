@@ -75,10 +75,10 @@ static int keep_system(struct guard *g, struct err *err)
 static int keep_programs(struct guard *g, struct err *err)
 {
     static const char *const names[] = {
-        "cordon",      "cordon-nest",       "cordon-holder",     "cordon-python",
-        "cordon-ruby", "cordon-javascript", "cordon-approvals",  "cordon-workspace",
-        "cordon-tool", "cordon-plot",       "cordon-image",      "cordon-front",
-        "cordond",     "cordon-proxy",      "cordon-proxy-front"};
+        "cordon",      "cordon-nest",       "cordon-holder",      "cordon-python",
+        "cordon-ruby", "cordon-javascript", "cordon-approvals",   "cordon-workspace",
+        "cordon-tool", "cordon-plot",       "cordon-image",       "cordon-front",
+        "cordond",     "cordon-proxy",      "cordon-proxy-front", "cordon-ask"};
     static const char *const folders[] = {"", "../libexec/cordon/"};
     char self[PATH_MAX], path[PATH_MAX + 64];
     int r = 0;
@@ -116,6 +116,23 @@ static int keep_command(struct guard *g, const char *what, const struct policy_w
     return r;
 }
 
+/* What the gateway reads, and what models are told by the operator. */
+static int keep_models(struct guard *g, const struct policy *p, struct err *err)
+{
+    int r = keep(g, "llm.system", p->llm.system, false, err);
+    for (size_t i = 0; i < p->arena.njudges && r == 0; i++)
+        if (p->arena.judges[i].prompt[0] == '/')
+            r = keep(g, "the rules of a judge:", p->arena.judges[i].prompt, false, err);
+    for (size_t i = 0; i < p->nupstreams && r == 0; i++) {
+        r = keep(g, "the key of an upstream:", p->upstreams[i].key_file, false, err);
+        if (r == 0)
+            r = keep(g, "certificates of an upstream:", p->upstreams[i].ca_file, false, err);
+    }
+    for (size_t i = 0; i < p->proxy.nclients && r == 0; i++)
+        r = keep(g, "the token of a client:", p->proxy.clients[i].token_file, false, err);
+    return r;
+}
+
 static int keep_policy(struct guard *g, const struct policy *p, const char *venv, struct err *err)
 {
     int r = keep(g, "python.environment", venv ? venv : p->python.environment, true, err);
@@ -138,14 +155,7 @@ static int keep_policy(struct guard *g, const struct policy *p, const char *venv
         r = keep_command(g, "a judge of the arena:", &p->arena.judges[i].command, err);
     for (size_t i = 0; i < p->ntools && r == 0; i++)
         r = keep_command(g, "a host tool:", &p->tools[i].command, err);
-    for (size_t i = 0; i < p->nupstreams && r == 0; i++) {
-        r = keep(g, "the key of an upstream:", p->upstreams[i].key_file, false, err);
-        if (r == 0)
-            r = keep(g, "certificates of an upstream:", p->upstreams[i].ca_file, false, err);
-    }
-    for (size_t i = 0; i < p->proxy.nclients && r == 0; i++)
-        r = keep(g, "the token of a client:", p->proxy.clients[i].token_file, false, err);
-    return r;
+    return r == 0 ? keep_models(g, p, err) : r;
 }
 
 static int keep_state(struct guard *g, struct err *err)

@@ -11,6 +11,7 @@
 
 #include "base/languages.h"
 #include "flow/flow.h"
+#include "gate/escalate.h"
 #include "pool/pool_client.h"
 #include "tools/process.h"
 #include "tools/tools.h"
@@ -60,6 +61,7 @@ struct flow {
     struct tools_process files_process; /* serves the guest's files; pid 0: none */
     int files_program;                  /* cordon-tool, open; -1: not yet */
     bool files_asked, files_lost;       /* a request is under way; the process died */
+    bool generation_cut;                /* a model was cut that llm() asked, and no tier was left */
     uint64_t files_asks, files_bytes, files_id, files_what;
     char files_path[200]; /* of the request, for a report */
     struct gate_request ask;
@@ -128,6 +130,9 @@ ERR_MUST_USE int flow_calls_start(struct flow *f, struct err *err); /* for tools
 ERR_MUST_USE int flow_calls_watch(struct flow *f, struct err *err);
 void flow_calls_stop(struct flow *f);
 uint64_t flow_pause_ms(const struct flow *f); /* the most that one question may take */
+/* What guest code gets where there is no answer: {"message": ..., "category": ...}. JSON is the message, written as JSON. */
+void flow_call_error(enum gate_error_category category, const char *json, size_t len,
+                     struct buf *out);
 void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_t len);
 
 /* broker.c: the process that carries calls out, one after the other, until its end of the socket is closed. */
@@ -199,6 +204,14 @@ enum tools_end flow_made_call(const struct flow_caller *c, const struct flow_mad
 /* host.c: the call of a host tool, once it is checked and allowed. */
 enum tools_end flow_host_tool(const struct policy_tool *tool, struct tools_process *process,
                               int stop, struct buf *text, struct err *err);
+
+/* llm.c: guest code's question to a model. */
+#define FLOW_LLM_CUT "llm(): early_abort" /* how the message begins of a generation that was cut */
+/* Whether a gateway of this state folder lives; else WHY says so, and what to do. */
+bool flow_llm_ready(const struct flow_context *context, char *why, size_t size);
+/* TEXT: the checked arguments, then the answer, or why there is none. *RET_CATEGORY is set where there is none. */
+enum tools_end flow_llm(const struct flow_context *context, struct tools_process *process, int stop,
+                        struct buf *text, enum gate_error_category *ret_category, struct err *err);
 
 /* search.c */
 /* When collections were last looked at, in one run. A look at a large folder takes longer than the query: it is not taken again

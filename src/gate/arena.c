@@ -48,7 +48,18 @@ struct bench {
     char reason[GATE_JUDGES_MAX][401];
 };
 
-static void hear(struct bench *b, size_t i, const char hash[65])
+/* Why there is no verdict: the line that our own program wrote, or how a command ended. */
+static void say_failure(const struct gate_judge *j, const struct gate_child *c, char reason[401])
+{
+    const size_t line = c->text.len ? strcspn(c->text.data, "\n") : 0;
+    if (j->kind == GATE_JUDGE_MODEL && line && line <= 400 &&
+        gate_verdict_printable(c->text.data, line))
+        snprintf(reason, 401, "%.*s", (int)line, c->text.data);
+    else
+        snprintf(reason, 401, "wait status %#x", (unsigned)c->status);
+}
+
+static void hear(const struct gate_judge *j, struct bench *b, size_t i, const char hash[65])
 {
     struct gate_child *c = &b->child[i];
     struct gate_verdict v;
@@ -60,7 +71,7 @@ static void hear(struct bench *b, size_t i, const char hash[65])
         snprintf(b->reason[i], sizeof b->reason[i], "more than %d bytes", GATE_VERDICT_MAX);
     } else if (c->status != 0) {
         b->stance[i] = FAILS;
-        snprintf(b->reason[i], sizeof b->reason[i], "wait status %#x", (unsigned)c->status);
+        say_failure(j, c, b->reason[i]);
     } else if (c->text.len == 0) {
         b->stance[i] = SILENT;
     } else if (gate_verdict_read(c->text.data, c->text.len, hash, &v, &err) < 0) {
@@ -101,7 +112,8 @@ static void call(struct gate_ticket *t, const char hash[65], struct bench *b)
 }
 
 /* The arena's word, and the sentence that says why. */
-static bool weigh(const struct gate_config *c, const struct bench *b, char *why, size_t size)
+static bool weigh(const struct gate_config *c, const struct bench *b, char *why, size_t size,
+                  const char **ret_hint)
 {
     uint64_t yes = 0, quorum = c->arena.quorum ? c->arena.quorum : c->arena.njudges;
     int worst = -1;
@@ -117,7 +129,10 @@ static bool weigh(const struct gate_config *c, const struct bench *b, char *why,
                  c->arena.njudges);
         return true;
     }
-    snprintf(why, size, "judge %.40s %s%s%.160s; %llu of %zu approve, %llu are needed",
+    *ret_hint = against ? "answer the judges' reasons in new code"
+                        : "a person looks after the judge that did not answer: arena.judges of the "
+                          "policy, or the gateway that it asks (cordon proxy)";
+    snprintf(why, size, "judge %.40s %s%s%.240s; %llu of %zu approve, %llu are needed",
              c->arena.judges[worst].name, stance_words[b->stance[worst]],
              b->reason[worst][0] ? ": " : "", b->reason[worst], (unsigned long long)yes,
              c->arena.njudges, (unsigned long long)quorum);
@@ -145,10 +160,10 @@ static int can_sit(const struct gate_config *c, struct gate_refusal *r)
             (unsigned long long)c->arena.quorum, c->arena.njudges);
     for (size_t i = 0; i < c->arena.njudges; i++) {
         const struct gate_judge *j = &c->arena.judges[i];
-        if (j->kind == GATE_JUDGE_MODEL)
-            return gate_refuse(
-                r, GATE_RULE_ARENA, 0, "a person names a command that asks the model",
-                "judge %.40s is a model endpoint, and this version calls none", j->name);
+        if (j->kind == GATE_JUDGE_MODEL && !j->argv)
+            return gate_refuse(r, GATE_RULE_ARENA, 0, "a person installs all of Cordon's programs",
+                               "judge %.40s is a model, and cordon-ask, which asks it, is missing",
+                               j->name);
         if (!j->argv || !j->argv[0] || j->argv[0][0] != '/')
             return gate_refuse(r, GATE_RULE_ARENA, 0, hint,
                                "judge %.40s has no command with an absolute path", j->name);
@@ -162,7 +177,8 @@ int gate_arena_ask(struct gate_ticket *t, const char hash[65], struct gate_refus
     struct gate *g = t->g;
     const struct gate_config *c = g->config;
     struct bench b = {0};
-    char why[320];
+    char why[400];
+    const char *hint = "";
     if (can_sit(c, r) == 0)
         return 0;
     if (t->request.arguments && strlen(t->request.arguments) > 32000)
@@ -171,14 +187,14 @@ int gate_arena_ask(struct gate_ticket *t, const char hash[65], struct gate_refus
     call(t, hash, &b);
     for (size_t i = 0; i < c->arena.njudges; i++) {
         char detail[320];
-        hear(&b, i, hash);
+        hear(&c->arena.judges[i], &b, i, hash);
         snprintf(detail, sizeof detail, "%s%s%.280s", stance_words[b.stance[i]],
                  b.reason[i][0] ? ": " : "", b.reason[i]);
         gate_note(g, GATE_EVENT_ARENA_VERDICT, t, c->arena.judges[i].name, detail, 0);
         gate_tell(g);
         gate_child_done(&b.child[i]);
     }
-    bool pass = weigh(c, &b, why, sizeof why);
+    bool pass = weigh(c, &b, why, sizeof why, &hint);
     gate_note(g, GATE_EVENT_ARENA, t, pass ? "passed" : "blocked", why, 0);
     int e = gate_map_lock(&g->map, err);
     if (e < 0)
@@ -186,7 +202,5 @@ int gate_arena_ask(struct gate_ticket *t, const char hash[65], struct gate_refus
     gate_count(g, pass ? GATE_COUNTER_arena_passed : GATE_COUNTER_arena_blocked);
     gate_map_unlock(&g->map);
     gate_tell(g);
-    return pass ? 1
-                : gate_refuse(r, GATE_RULE_ARENA, 0, "answer the judges' reasons in new code", "%s",
-                              why);
+    return pass ? 1 : gate_refuse(r, GATE_RULE_ARENA, 0, hint, "%s", why);
 }

@@ -28,6 +28,7 @@ const struct gate_tool gate_tools[] = {
     {"LoadModule", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"SpawnWorker", GATE_TOOL_CALL, GATE_CATEGORY_META, true},
     {"WorkerResult", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},
+    {"llm", GATE_TOOL_CALL, GATE_CATEGORY_HOST, true},
     {"WriteFile", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
     {"Edit", GATE_TOOL_CALL, GATE_CATEGORY_WRITE, true},
     {"Search", GATE_TOOL_CALL, GATE_CATEGORY_READ, true},

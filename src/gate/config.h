@@ -23,7 +23,7 @@ const char *gate_risk_name(enum gate_risk risk); /* low, medium, high, critical 
     X(READ, "read-only", GATE_RISK_LOW, "ReadFile, ListFiles, Grep")                               \
     X(WRITE, "write", GATE_RISK_MEDIUM, "WriteFile, CreateTool, Edit")                             \
     X(META, "meta", GATE_RISK_HIGH, "LoadModule, ModifyGoal; new code that is run")                \
-    X(HOST, "host", GATE_RISK_HIGH, "commands that the operator declares: each has its own risk")  \
+    X(HOST, "host", GATE_RISK_HIGH, "commands and models of the operator: each has its own risk")  \
     X(SYSTEM, "system", GATE_RISK_CRITICAL, "none is open to a client: the gate refuses them all")
 
 enum gate_category_kind {
@@ -66,13 +66,14 @@ enum gate_approvers {
     GATE_OTHER_USER,    /* another user (root included), and the rule above */
 };
 
+/* A model's program is ours: where it fails, what it wrote says why. */
 enum gate_judge_kind { GATE_JUDGE_COMMAND, GATE_JUDGE_MODEL };
 struct gate_judge {
     const char *name;
     enum gate_judge_kind kind;
-    const char *const *argv; /* of a command; NULL-terminated, argv[0] absolute */
-    const char *url, *model; /* of a model */
-    uint64_t timeout_ms;     /* 0: the arena's */
+    const char *const
+        *argv; /* NULL-terminated, argv[0] absolute; of a model: the program that asks it */
+    uint64_t timeout_ms; /* 0: the arena's */
 };
 
 /* Result statuses that a breaker can count. All count for the tool as this client sees it; those of key

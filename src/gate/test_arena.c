@@ -178,7 +178,7 @@ static void test_covers(void)
 static void test_cannot_sit(void)
 {
     int state = testing_state();
-    const struct gate_judge model = {.name = "m", .kind = GATE_JUDGE_MODEL, .url = "http://m/"},
+    const struct gate_judge model = {.name = "m", .kind = GATE_JUDGE_MODEL},
                             relative = {.name = "r", .argv = SHELL(YES) + 1};
     const struct {
         const struct gate_judge *judges;
@@ -186,7 +186,7 @@ static void test_cannot_sit(void)
         uint64_t quorum;
         const char *word;
     } rows[] = {
-        {NULL, 0, 0, "no judges"},          {&model, 1, 0, "model endpoint"},
+        {NULL, 0, 0, "no judges"},          {&model, 1, 0, "cordon-ask, which asks it, is missing"},
         {&relative, 1, 0, "absolute path"}, {judges, 1, 2, "wants 2 of 1"},
         {judges, 99, 0, "99 judges"},
     };
@@ -203,6 +203,34 @@ static void test_cannot_sit(void)
                "an arena that is set up wrongly blocks the run by name: %s", r.reason);
         tap_eq_int(testing_once(g, &call, "ok", NULL, NULL, &r), 1,
                    "a tool of risk low does not need the arena");
+        gate_close(g);
+    }
+    close(state);
+}
+
+/* Of a judge that is a model the program is ours: why it failed is what it wrote, if that is fit to be shown. */
+static void test_models(void)
+{
+    int state = testing_state();
+    const struct {
+        const char *const *argv;
+        const char *word;
+    } rows[] = {
+        {SHELL("echo 'no gateway answers'; exit 1"), "one failed: no gateway answers;"},
+        {SHELL(YES "; exit 3"), "one failed: cordon-verdict 1;"},
+        {SHELL("printf 'x\\033[2J\\n'; exit 1"), "one failed: wait status"},
+        {SHELL("printf '%500s\\n' x; exit 1"), "one failed: wait status"},
+        {SHELL("exit 1"), "one failed: wait status"},
+        {SHELL(":"), "one is silent;"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gate_config c = arena(rows[i].argv, NULL, NULL);
+        judges[0].kind = GATE_JUDGE_MODEL;
+        struct gate *g = testing_open(&c, state);
+        struct gate_request q = testing_request("uid:1", "x");
+        tap_ok(testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && strstr(r.reason, rows[i].word) &&
+                   strstr(r.hint, "cordon proxy"),
+               "a judge that is a model and does not answer: %s", r.reason);
         gate_close(g);
     }
     close(state);
@@ -282,6 +310,7 @@ int main(void)
     test_judges_world();
     test_covers();
     test_cannot_sit();
+    test_models();
     testing_end();
     return tap_done();
 }

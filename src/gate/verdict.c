@@ -21,7 +21,7 @@ static const char *line(const char **at, const char *end, const char *prefix, si
     return text;
 }
 
-static bool printable(const char *s, size_t len)
+bool gate_verdict_printable(const char *s, size_t len)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + len;
     while (p < end) {
@@ -54,7 +54,7 @@ int gate_verdict_read(const char *text, size_t len, const char hash[65],
         return err_set(err, ERR_FORMAT,
                        "the third line is not `verdict approve` or `verdict reject`");
     word = line(&at, end, "reason ", &n);
-    if (!word || n == 0 || n >= sizeof ret_verdict->reason || !printable(word, n))
+    if (!word || n == 0 || n >= sizeof ret_verdict->reason || !gate_verdict_printable(word, n))
         return err_set(err, ERR_FORMAT,
                        "the fourth line is not `reason` and 1 to 400 bytes of text");
     if (at != end)

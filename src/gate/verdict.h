@@ -28,6 +28,8 @@ struct gate_verdict {
     bool approve;
     char reason[401];
 };
+/* Whether TEXT is UTF-8 with nothing in it that acts on a reader. */
+bool gate_verdict_printable(const char *text, size_t len);
 /* ERR_FORMAT: it is no verdict on the code with HASH, and ERR says why. */
 ERR_MUST_USE int gate_verdict_read(const char *text, size_t len, const char hash[65],
                                    struct gate_verdict *ret_verdict, struct err *err);

@@ -136,9 +136,10 @@ static void check_arena(const struct checker *c)
     const struct policy *p = c->p;
     if (p->arena.njudges && p->arena.quorum > p->arena.njudges)
         say(c, false, "arena.quorum", "more than there are judges");
-    if (p->arena.enabled && p->arena.njudges == 0)
+    if (p->arena.enabled && p->arena.njudges == 0 && p->nupstreams == 0)
         say(c, true, "arena.enabled",
-            "there are no judges: what the arena covers is blocked until arena.judges names some");
+            "no judges are named: the two built in ask a model of the gateway, and no upstreams "
+            "are named either; without one what the arena covers is blocked");
     else if (p->arena.enabled && p->arena.njudges == 1)
         say(c, true, "arena.enabled", "one judge has nobody to disagree with");
 }

@@ -58,6 +58,9 @@ static const struct {
     {"output.redact", MORE},
     {"output.secret_names", SUPERSET},
     {"proxy.prompts", LESS},
+    {"llm.tokens", LESS},
+    {"llm.timeout", LESS},
+    {"llm.budget", LESS_NOT0},
     {"audit.sync", MORE},
     {"audit.alert_to", SUPERSET},
 };

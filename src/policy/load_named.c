@@ -69,19 +69,46 @@ static const char *text_of(struct policy_loader *l, const struct policy_node *ma
     return text ? policy_load_keep(l, text) : "";
 }
 
+/* A judge that is no command: the model that it asks and the rules that it gives it. */
+static bool load_model_judge(struct policy_loader *l, const struct policy_node *n,
+                             struct policy_judge *j)
+{
+    const struct policy_node *url = policy_load_get(n, "url"),
+                             *prompt = policy_load_get(n, "prompt");
+    if (url) { /* keys and addresses are the gateway's, so that no run needs them */
+        policy_load_problem(l, url,
+                            "judge %s: a model is asked through the gateway: name its address in "
+                            "`upstreams`, and the model here: model: NAME",
+                            j->name);
+        return false;
+    }
+    if (!prompt)
+        j->prompt = "reviewer";
+    if (*j->prompt != '/' && policy_enum_find(POLICY_PROMPTS, j->prompt) < 0) {
+        policy_load_problem(l, prompt,
+                            "judge %s: prompt '%.60s' is neither one of " POLICY_PROMPTS
+                            " nor the absolute path of a file",
+                            j->name, j->prompt);
+        return false;
+    }
+    return true;
+}
+
 static bool load_judge(struct policy_loader *l, const struct policy_node *n, struct policy_judge *j)
 {
-    static const char *const keys[] = {"name", "command", "url", "model", "timeout", NULL};
+    static const char *const keys[] = {"name",   "command", "url", "model",
+                                       "prompt", "timeout", NULL};
     if (n->kind != POLICY_MAP || !n->first) {
-        policy_load_problem(l, n, "a judge is a mapping: {name: ..., command: [...]}");
+        policy_load_problem(
+            l, n, "a judge is a mapping: {name: ..., command: [...]}, or {name: ..., model: ...}");
         return false;
     }
     if (!policy_load_map(l, n, "a judge", keys))
         return false;
     const struct policy_node *command = policy_load_get(n, "command"), *wait;
     *j = (struct policy_judge){.name = text_of(l, n, "name"),
-                               .url = text_of(l, n, "url"),
                                .model = text_of(l, n, "model"),
+                               .prompt = text_of(l, n, "prompt"),
                                .origin = policy_load_origin(l, n)};
     if (!policy_name_good(j->name)) {
         policy_load_problem(l, n, "a judge needs a name: letters, digits, - and _");
@@ -89,9 +116,10 @@ static bool load_judge(struct policy_loader *l, const struct policy_node *n, str
     }
     if (command && !policy_load_words(l, command, &judge_command, &j->command))
         return false;
-    if (j->command.count ? *j->url || *j->model : !*j->url) {
-        policy_load_problem(l, n, "judge %s: command: [/program, ...] is wanted, and nothing else",
-                            j->name);
+    const bool model = *j->model || *j->prompt || policy_load_get(n, "url");
+    if ((j->command.count > 0) == model) {
+        policy_load_problem(
+            l, n, "judge %s: either command: [/program, ...] or model: NAME is wanted", j->name);
         return false;
     }
     if (j->command.count && j->command.items[0][0] != '/') {
@@ -100,13 +128,8 @@ static bool load_judge(struct policy_loader *l, const struct policy_node *n, str
                             j->command.items[0]);
         return false;
     }
-    if (*j->url) { /* a policy that would only block every run is refused when it is read */
-        policy_load_problem(l, policy_load_get(n, "url"),
-                            "judge %s: this version calls no model endpoint; name a program that "
-                            "asks the model: command: [/program, ...]",
-                            j->name);
+    if (model && !load_model_judge(l, n, j))
         return false;
-    }
     wait = policy_load_get(n, "timeout");
     if (wait) {
         struct policy at = {0};

@@ -183,7 +183,7 @@ static const char *read_schema(struct policy_loader *l, const struct policy_node
 /* Guest code calls it by its name. */
 static bool is_function_name(const char *s)
 {
-    static const char *const taken[] = {"FINAL", "llm", "echo"};
+    static const char *const taken[] = {"FINAL", "echo"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strcmp(taken[i], s) == 0)
             return false;
@@ -220,7 +220,7 @@ static bool read_command(struct policy_loader *l, const struct policy_node *n,
     else if (!is_function_name(t->name))
         policy_load_problem(l, n,
                             "'%s' is no name for a function that programs call: letters, digits "
-                            "and _, at most 31, not FINAL, llm or echo",
+                            "and _, at most 31, not FINAL or echo",
                             t->name);
     else if (!command.count || command.items[0][0] != '/')
         policy_load_problem(l, n, "tool %s: the program needs its absolute path", t->name);

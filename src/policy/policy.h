@@ -71,11 +71,13 @@ struct policy_tool {
     struct policy_origin origin;
 };
 
-struct policy_judge { /* of the arena: a command, or a model's endpoint */
+struct policy_judge { /* of the arena: a command, or a model of the gateway */
     const char *name;
     struct policy_words command; /* the program by absolute path, then its arguments */
-    const char *url, *model;     /* empty where there is a command */
-    uint64_t timeout_ms;         /* 0: arena.timeout */
+    const char *model;           /* empty: a command, or the first model of the gateway */
+    const char
+        *prompt; /* rules for a model: a name of POLICY_PROMPTS, or a file; empty: a command */
+    uint64_t timeout_ms; /* 0: arena.timeout */
     struct policy_origin origin;
 };
 
@@ -218,6 +220,11 @@ struct policy {
         const struct policy_client *clients;
         size_t nclients;
     } proxy;
+    struct {
+        struct policy_words models; /* that may be asked; none: all of the gateway */
+        uint64_t tokens, timeout_ms, budget;
+        const char *system; /* a file; empty: none */
+    } llm;
     const struct policy_upstream *upstreams;
     size_t nupstreams;
 

@@ -76,6 +76,7 @@ int policy_enum_find(const char *words, const char *word);
 #define POLICY_RISKS   "low medium high critical"
 #define POLICY_ANSWERS "text json"
 #define POLICY_SHAPES  "openai anthropic"
+#define POLICY_PROMPTS "reviewer sceptic" /* rules of model judges that are built in */
 
 bool policy_name_good(const char *s); /* letters, digits, - _ and dots inside; 1 to 64 */
 

@@ -298,7 +298,7 @@ static void json_line(struct show *s, const char *const *names, const char *cons
 
 static void show_judges(struct show *s)
 {
-    static const char *const names[] = {"name", "url", "model", "timeout", "command"};
+    static const char *const names[] = {"name", "model", "prompt", "timeout", "command"};
     if (s->yaml && s->p->arena.njudges == 0) {
         size_t line = s->out->len;
         indent(s);
@@ -321,7 +321,7 @@ static void show_judges(struct show *s)
         policy_millis_text(j->timeout_ms, wait);
         buf_init(&command, 64 * 600);
         note(s, policy_value_write(&words_key, &at, &command));
-        const char *texts[] = {j->name, *j->url ? j->url : NULL, *j->model ? j->model : NULL,
+        const char *texts[] = {j->name, *j->model ? j->model : NULL, *j->prompt ? j->prompt : NULL,
                                j->timeout_ms ? wait : NULL,
                                j->command.count && command.data ? command.data : NULL};
         if (s->yaml)

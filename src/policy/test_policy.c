@@ -120,8 +120,8 @@ static void shipped(void)
         struct policy_problems problems;
         struct policy_box *box = load(text, &problems);
         tap_ok(len > 100 && problems.errors == 0, "%s has no errors", names[i]);
-        tap_ok(problems.count == 1 && strstr(problems.items[0].text, "no judges"),
-               "a shipped policy warns that its arena has no judges");
+        tap_ok(problems.count == 1 && strstr(problems.items[0].text, "no upstreams"),
+               "a shipped policy warns that its judges have no model to ask");
         const struct policy *p = &box->p;
         tap_ok(p->arena.enabled && p->approval.iterations == 50 &&
                    p->approval.mode == (i ? POLICY_HITL : POLICY_EVERY_N) &&
@@ -211,7 +211,7 @@ static void mistakes(void)
         {"tools: {o-c-r: {risk: low, command: [/x], schema: {type: object}}}\n", 1, 37,
          "no name for a function"},
         {"tools: {llm: {risk: low, command: [/x], schema: {type: object}}}\n", 1, 35,
-         "no name for a function"},
+         "tool llm is built in"},
         {"tools: {ocr: {risk: low, command: [/x], schema: {type: string}}}\n", 1, 49,
          "a mapping is wanted: {type: object"},
         {"tools: {ocr: {risk: low, command: [/x], schema: {type: object, pattern: x}}}\n", 1, 64,
@@ -228,11 +228,17 @@ static void mistakes(void)
          "'xml' is none of text, json"},
         {"arena: {judges: {}}\n", 1, 17, "arena.judges: a list is wanted"},
         {"arena: {judges: [x]}\n", 1, 18, "a judge is a mapping"},
-        {"arena: {judges: [{name: a}]}\n", 1, 18, "judge a: command: [/program, ...] is wanted"},
+        {"arena: {judges: [{name: a}]}\n", 1, 18,
+         "judge a: either command: [/program, ...] or model: NAME is wanted"},
+        {"arena: {judges: [{name: a, command: [/x], model: m}]}\n", 1, 18,
+         "judge a: either command"},
+        {"arena: {judges: [{name: a, prompt: poet}]}\n", 1, 36,
+         "prompt 'poet' is neither one of reviewer sceptic nor the absolute path of a file"},
+
         {"arena: {judges: [{name: a, command: [sh]}]}\n", 1, 37,
          "needs its absolute path, not 'sh'"},
         {"arena: {judges: [{name: a, url: \"https://h/\", model: m}]}\n", 1, 33,
-         "judge a: this version calls no model endpoint"},
+         "judge a: a model is asked through the gateway: name its address in `upstreams`"},
         {"arena: {judges: [{name: a, command: [/x], timeout: 0s}]}\n", 1, 52, "outside 1ms to 1h"},
         {"arena: {judges: [{name: a, command: [/x]}, {name: a, command: [/y]}]}\n", 1, 44,
          "'a' comes twice"},

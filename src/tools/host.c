@@ -79,6 +79,21 @@ static enum tools_end answer_json(struct tools_call *c, const void *bytes, size_
     return c->answer ? TOOLS_OK : tools_fail(c, "no memory");
 }
 
+/* {"text": ..., "model": ..., "cut": ...}. The model may have read what anybody wrote: its words are data. */
+static enum tools_end answer_model(struct tools_call *c, const void *bytes, size_t len)
+{
+    json_t *o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *text = json_object_get(o, "text"), *cut = json_object_get(o, "cut");
+    const char *model = json_string_value(json_object_get(o, "model"));
+    if (json_is_string(text) && model && json_is_boolean(cut))
+        c->answer = json_pack("{s:o, s:o, s:b, s:s+}", "text",
+                              tools_mark(c, json_string_value(text), json_string_length(text)),
+                              "model", tools_mark(c, model, strlen(model)), "cut",
+                              json_is_true(cut), "source", "model:", model);
+    json_decref(o);
+    return c->answer ? TOOLS_OK : tools_fail(c, "the model's answer cannot be read");
+}
+
 enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, const void *bytes,
                                  size_t len)
 {
@@ -90,6 +105,8 @@ enum tools_end tools_host_answer(struct tools_call *c, enum tools_wrote kind, co
         return c->answer ? TOOLS_OK : tools_fail(c, "no memory");
     case TOOLS_WROTE_JSON:
         return answer_json(c, bytes, len);
+    case TOOLS_WROTE_MODEL:
+        return answer_model(c, bytes, len);
     case TOOLS_WROTE_GOALS:
         return tools_goal_answer(c, bytes, len);
     case TOOLS_WROTE_WRONG:

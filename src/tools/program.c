@@ -5,10 +5,24 @@
 
 #include <string.h>
 
+/* The prompt of llm() is data as well: a marker in it could begin a turn of another speaker, the system's among them. What was replaced in it
+ * is not counted: the answer tells about the answer. */
+static enum tools_end mark_prompt(struct tools_call *c)
+{
+    const json_t *prompt = json_object_get(c->args, "prompt");
+    json_t *marked = tools_mark(c, json_string_value(prompt), json_string_length(prompt));
+    c->neutralised = 0;
+    return marked && json_object_set_new(c->args, "prompt", marked) == 0
+               ? TOOLS_OK
+               : tools_fail(c, "no memory");
+}
+
 enum tools_end tools_program(struct tools_call *c, struct tools_program *ret)
 {
     const json_t *code = json_object_get(c->args, "code");
     *ret = (struct tools_program){.word = "", .source = ""};
+    if (strcmp(c->name, TOOLS_LLM) == 0)
+        return mark_prompt(c);
     if (strcmp(c->name, "Search") == 0)
         ret->word = tools_text(c, "collection", "");
     if (strcmp(c->name, "WorkerResult") == 0)

@@ -46,6 +46,11 @@ const struct tools_row tools_table[] = {
             "\"type\",\"code\"")},
     {"WorkerResult", "what a completed worker gave",
      OBJECT("\"worker\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":24}", "\"worker\"")},
+    {"llm", "asks a model of the gateway, and gives its answer as data",
+     OBJECT("\"prompt\":{\"type\":\"string\",\"minLength\":1},"
+            "\"model\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":200}," COUNT("tokens",
+                                                                                       "1000000"),
+            "\"prompt\"")},
     {"Edit", "replaces a text that occurs in a file exactly once",
      OBJECT(PATH("path") "," TEXT("old") "," TEXT("new"), "\"path\",\"old\",\"new\"")},
     {"Search",

@@ -39,6 +39,8 @@ enum tools_limit {
     TOOLS_LIMITS
 };
 
+#define TOOLS_LLM "llm"
+
 /* Where tools that guest code made are, and how long their names may be. */
 #define TOOLS_MADE_FOLDER "/workspace/tools"
 #define TOOLS_MADE_NAME   40
@@ -63,6 +65,7 @@ enum tools_wrote {
     TOOLS_WROTE_JSON,
     TOOLS_WROTE_WRONG, /* the arguments are, it says; the bytes say why */
     TOOLS_WROTE_WHY,   /* it failed; the same */
+    TOOLS_WROTE_MODEL, /* no command: what a model of the gateway answered, as cordon-ask tells it in JSON */
     TOOLS_WROTE_GOALS, /* no command: how many goals the session had, then the records of the last ones, a line each */
     TOOLS_WROTE_COUNT
 };

@@ -90,7 +90,10 @@
       "broker -> supervisor: kind, tool, subject, detail, seconds of an event of the gate")        \
     X(TOOL_WAITS, "u",                                                                             \
       "broker -> supervisor: 1: somebody is asked, so the guest stands still; 0: it goes on")      \
-    X(TOOL_ANSWER, "uub", "broker -> supervisor: call number, 1 ok or 0 failed, JSON")             \
+    X(TOOL_ANSWER, "uuub",                                                                         \
+      "broker -> supervisor: call number, 1 ok or 0 failed, 1 where the generation of a model "    \
+      "was "                                                                                       \
+      "cut, JSON")                                                                                 \
     X(TOOL_CHECK, "ttbUb",                                                                         \
       "broker -> cordon-tool: tool, its schema or nothing, arguments, limits, rules for names")    \
     X(TOOL_CHECKED, "btb",                                                                         \

@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     snprintf(python, sizeof python, "%s/cordon-python", argv[1]);
     signal(SIGPIPE, SIG_IGN);
     if (!times || flow_context_open(&context, NULL, &err) < 0 ||
-        flow_context_open_gate(&context, NULL, &err) < 0) {
+        flow_context_open_gate(&context, NULL, NULL, &err) < 0) {
         printf("no context: %s\n", err.msg);
         return 1;
     }

@@ -283,7 +283,8 @@ def arena(who):
     r = s.run("exec", "--json", "--policy", disagree, "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.arena"] and "j1 rejects: a test" in r["reason"], f"{who}: a program that one of two judges rejects is blocked", r.story())
     r = s.run("exec", "--json", "--policy", empty, "--", "/bin/true")
-    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.arena"] and "no judges" in r["reason"], f"{who}: an arena without judges blocks by name", r.story())
+    tap.ok(r.code == exits.NEVER_RAN and r.rules() == ["gate.arena"] and "no gateway to models answers" in r["reason"] and "cordon proxy" in r["reason"],
+           f"{who}: an arena without judges and without a gateway blocks, and says what to do", r.story())
     s.close()
 
 

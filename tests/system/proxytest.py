@@ -151,14 +151,18 @@ class Upstream:
 # --- the gateway ----------------------------------------------------------------------------------
 
 class Gateway:
-    def __init__(self, programs, policy, env=None, who="root"):
+    def __init__(self, programs, policy, env=None, who="root", state=None):
+        """STATE: the folder of runs that it serves; else one of its own."""
         self.folder = tempfile.mkdtemp(prefix="proxytest.")
         self.policy = os.path.join(self.folder, "policy.yaml")
         with open(self.policy, "w") as f:
             f.write(policy)
-        self.state = os.path.join(self.folder, "state")
+        if who == "user" and os.geteuid() == 0:
+            for path in (self.folder, self.policy):
+                os.chown(path, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        self.state = str(state or os.path.join(self.folder, "state"))
         self.log = os.path.join(self.folder, "log")
-        self.process = subprocess.Popen([str(programs.cordon), "proxy", "--http", "127.0.0.1:0", "--policy", self.policy],
+        self.process = subprocess.Popen(programs.command(["proxy", "--http", "127.0.0.1:0", "--policy", self.policy], who),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.log, "w"),
                                         env=tapsys.clean_env({"CORDON_STATE": self.state, **(env or {})}, who))
         until = time.monotonic() + PATIENCE

@@ -297,7 +297,7 @@ def judges(who):
     s = State(who)
     url = s.policy("arena:\n  enabled: true\n  judges:\n    - {name: far, url: 'https://models.internal/v1', model: m}\n")
     r = s.run("policy", "check", url)
-    tap.ok(r.code != 0 and "judge far" in r.out + r.err and "command" in r.out + r.err,
+    tap.ok(r.code != 0 and "judge far" in r.out + r.err and "upstreams" in r.out + r.err and "model: NAME" in r.out + r.err,
            f"{who}: policy check refuses a judge by URL by its name", r.out, r.err)
     r = s.run("exec", "--policy", url, "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and "judge far" in r.err, f"{who}: a run with such a policy is refused with the same words", r.story())
@@ -307,7 +307,7 @@ def judges(who):
         shipped = s.policy((pathlib.Path(sys.argv[2]) / f"policies/{name}.yaml").read_text())
         r = s.run("run", "--json", "--no-wait", "--policy", shipped, "-", text="print(1)\n")
         hint = (r["violations"] or [{}])[0].get("hint", "")
-        tap.ok(r["status"] == "denied" and "arena.judges is missing" in r["reason"] and "command:" in hint,
+        tap.ok(r["status"] == "denied" and "upstreams" in r["reason"] and "cordon proxy --http" in r["reason"] and "arena.judges" in hint,
                f"{who}: {name} says what is missing when it denies", r.story())
     s.close()
 

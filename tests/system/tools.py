@@ -86,7 +86,7 @@ print(json.dumps([open("a.txt").read(), os.readlink("link")]))
     tap.eq([g for g in got[:12] if not str(g).startswith(OUTSIDE)], [], f"{who}: a path that leads outside, by a link or by .., is refused by name")
     tap.ok(all("allowed: /workspace, /tmp" in str(g) for g in got[:12]), f"{who}: the refusal of a path says which places there are", got[:12])
     words = ["no regular file", "no regular file", "there is no", "larger than", "'path' is missing", "not of type string", "no argument 'whence'",
-             "too many", "minimum", "occurs 2 times", "occurs 0 times", "pattern is wrong", "steps", "filter is wrong", *["no modules"] * 4, "do not reach the gateway"]
+             "too many", "minimum", "occurs 2 times", "occurs 0 times", "pattern is wrong", "steps", "filter is wrong", *["no modules"] * 4, "no gateway to models answers"]
     tap.eq([w for w, g in zip(words, got[12:31]) if w not in str(g)], [], f"{who}: a call that cannot be made says what is wrong with it", got[12:31])
     tap.eq(got[31:], [["one\ntwo\n", "/etc/passwd"]], f"{who}: nothing was changed by a call that was refused")
     tap.ok(r["status"] == "ok" and "gate.breaker" not in r.rules(), f"{who}: wrong arguments open no breaker", r.story())

@@ -239,8 +239,9 @@ def harmless(who):
 def gateway(who):
     s = State(who)
     r = s.run("run", "--json", "--tool", "llm", "-c", "try:\n    llm('hello')\nexcept RuntimeError as e:\n    print(e)\n")
-    tap.ok("do not reach the gateway" in r["stdout"] and "ask the model outside" in r["stdout"] and r.rules() == ["gate.tool"],
-           f"{who}: llm() says that programs do not reach the gateway, and what to do instead", r.story())
+    hints = " ".join(v.get("hint") or "" for v in r["violations"] or ())
+    tap.ok("no gateway to models answers" in r["stdout"] and "cordon proxy --http" in r["stdout"] and "ask the model outside" in hints and r.rules() == ["gate.tool"],
+           f"{who}: without a gateway llm() says what a person does, and what to do until then", r.story())
     s.close()
 
 

@@ -104,7 +104,7 @@ def judged(who):
            f"{who}: a clone whose patch a judge rejects is not verified, and the reason is told", r.story())
     tap.ok(workspace("merge", "j@bad", who=who).code == 1 and ids("j", who)["main"] == start, f"{who}: a clone that the judges rejected is not merged")
     r = workspace("verify", "j@bad", "--json", "--policy", policy("arena: {enabled: true}\n", who), who=who)
-    tap.ok(r.code == 1 and "has no judges" in r["parts"][-1]["what"], f"{who}: an arena without judges verifies no clone", r.story())
+    tap.ok(r.code == 1 and "no gateway to models answers" in r["parts"][-1]["what"], f"{who}: an arena without judges and without a gateway verifies no clone", r.story())
     (seen / "patch").unlink()
     shell("j@bad", "echo 'import subprocess' > evil.py", who=who)
     r = workspace("verify", "j@bad", "--json", "--policy", rules, who=who)

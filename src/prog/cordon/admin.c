@@ -63,12 +63,15 @@ static int enter(struct admin *o, struct err *err)
 
 static int open_context(struct admin *o, const char *policy, bool brief, struct err *err)
 {
-    char approvals[4096];
+    char approvals[4096], ask[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
+    bool asks = programs_find("cordon-ask", ask, sizeof ask, &none) == 0;
     int r = flow_context_open(&o->context, policy, err);
     o->context.brief = brief;
-    return r == 0 ? flow_context_open_gate(&o->context, found ? approvals : NULL, err) : r;
+    return r == 0 ? flow_context_open_gate(&o->context, found ? approvals : NULL, asks ? ask : NULL,
+                                           err)
+                  : r;
 }
 
 int admin_open_policy(struct admin *o, const char *policy, struct err *err)

@@ -6,6 +6,9 @@
 #include "output/clean.h"
 #include "programs.h"
 #include "result.h"
+#include "sys/fd.h"
+#include "sys/gateway.h"
+#include "sys/state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +58,20 @@ static bool can_go_back(void)
     return programs_find("cordon-workspace", path, sizeof path, &none) == 0;
 }
 
+static bool gateway_lives(void)
+{
+    FD_AUTO state = -1;
+    struct gateway g;
+    struct err none = ERR_INIT;
+    char folder[STATE_PATH_MAX];
+    const bool lives = state_path(folder, sizeof folder, &none) == 0 &&
+                       state_open(folder, false, &state, &none) == 0 &&
+                       gateway_find(state, &g, &none) == 0;
+    if (lives)
+        gateway_done(&g);
+    return lives;
+}
+
 struct row {
     const char *state, *text; /* state NULL: a heading */
 };
@@ -68,6 +85,7 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
 {
     static const struct policy none; /* nothing of a policy that cannot be read is ticked */
     const struct policy *p = h->part ? &none : h->context.policy;
+    const bool lives = gateway_lives();
     const bool alerts = p->audit.alert_to.count || p->audit.alert_command.count ||
                         (p->audit.alert_file && *p->audit.alert_file);
     const struct row rows[] = {
@@ -83,12 +101,14 @@ void doctor_checklist(const struct doctor_context *h, bool ran, bool cgroup)
         {tick(alerts && p->audit.failures && p->audit.violations),
          "anomalies are looked for, and alerts go somewhere"},
         {tick(p->rates.executions && p->rates.concurrent), "rates are limited"},
-        {tick(p->arena.enabled && p->arena.njudges > 1),
+        {tick(p->arena.enabled && (p->arena.njudges > 1 || (p->arena.njudges == 0 && lives))),
          "the arena is on and has judges to disagree"},
         {tick(p->approval.mode != POLICY_AUTONOMOUS),
          "people are asked: approval.mode is not AUTONOMOUS"},
         {tick(p->nupstreams > 0),
          "keys of models are in a gateway alone: the policy names upstreams for `cordon proxy`"},
+        {tick(lives),
+         "a gateway of this state folder lives: llm() and model judges have an answer"},
         {"?", "the host is patched and updated regularly: yours to see to"},
         {"?", "a firewall blocks outgoing connections of the server: yours to see to"},
         {"?", "incident response is written down and tried; people know the limits (SECURITY.md): "

@@ -414,15 +414,16 @@ static void tell_alert(const char *alert)
 
 int result_open_gate(struct flow_context *context, bool json, struct err *err)
 {
-    char approvals[4096];
+    char approvals[4096], ask[4096];
     struct err none = ERR_INIT;
     bool found = programs_find("cordon-approvals", approvals, sizeof approvals, &none) == 0;
+    bool asks = programs_find("cordon-ask", ask, sizeof ask, &none) == 0;
     if (as_event && !context->brief) /* who does not wait is told by the refusal */
         context->notice = events_progress;
     else if (!json && !context->brief)
         context->notice = tell_waiting;
     context->announce = tell_alert;
-    return flow_context_open_gate(context, found ? approvals : NULL, err);
+    return flow_context_open_gate(context, found ? approvals : NULL, asks ? ask : NULL, err);
 }
 
 void result_ask(struct flow_request *req, const struct jail_options *o)

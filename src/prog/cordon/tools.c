@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of the room's table, `llm`, which says what to do instead, and the host tools of the policy. */
+/* The names of the room's table, and the host tools of the policy. */
 #include "tools.h"
 
 #include "base/near.h"
@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define LLM "llm"
-
 enum { NAMES_MAX = LIMIT_HOST_TOOLS + POLICY_TOOLS_MAX };
 
 /* Every name that there is; NAMES has NAMES_MAX of them. */
@@ -19,7 +17,6 @@ static size_t all(const struct policy *p, const char **names)
     size_t count = 0;
     for (; count < tools_count; count++)
         names[count] = tools_table[count].name;
-    names[count++] = LLM;
     for (size_t i = 0; i < p->ntools; i++)
         if (p->tools[i].command.count)
             names[count++] = p->tools[i].name;
@@ -29,7 +26,7 @@ static size_t all(const struct policy *p, const char **names)
 static bool is_tool(const struct policy *p, const char *name)
 {
     const struct policy_tool *of = policy_find_tool(p, name);
-    return tools_find(name) || strcmp(name, LLM) == 0 || (of && of->command.count);
+    return tools_find(name) || (of && of->command.count);
 }
 
 static int unknown(const struct policy *policy, const char *name, struct err *err)

@@ -4,6 +4,7 @@
 
 #include "base/jsonw.h"
 #include "sys/fd.h"
+#include "sys/gateway.h"
 #include "token.h"
 
 #include <stdio.h>
@@ -11,29 +12,76 @@
 
 #define TOKEN_NAME "proxy-token"
 
-int clients_read(const struct policy *p, struct clients *c, struct err *err)
+static bool is_taken(const char *name)
 {
-    char file[STATE_PATH_MAX], what[128];
-    bool made = false;
+    return strcmp(name, GATEWAY_LLM) == 0 || strcmp(name, GATEWAY_ARENA) == 0;
+}
+
+/* Those that the policy names. */
+static int read_named(const struct policy *p, struct clients *c, struct err *err)
+{
+    char what[128];
     int r = 0;
-    *c = (struct clients){.count = p->proxy.nclients};
     for (size_t i = 0; r == 0 && i < c->count; i++) {
         c->names[i] = p->proxy.clients[i].name;
         c->budgets[i] = p->proxy.clients[i].budget;
         snprintf(what, sizeof what, "client %s: token_file", c->names[i]);
-        r = token_read(what, p->proxy.clients[i].token_file, c->tokens[i], err);
+        r = is_taken(c->names[i])
+                ? err_set(err, ERR_USAGE,
+                          "client %s: runs are called that at the gateway; take another name",
+                          c->names[i])
+                : token_read(what, p->proxy.clients[i].token_file, c->tokens[i], err);
         for (size_t k = 0; r == 0 && k < i; k++)
             if (strcmp(c->tokens[i], c->tokens[k]) == 0)
                 r = err_set(err, ERR_USAGE, "clients %s and %s have the same token", c->names[k],
                             c->names[i]);
     }
-    if (c->count)
-        return r;
-    c->count = 1;
-    c->names[0] = "default";
-    r = token_own(TOKEN_NAME, file, c->tokens[0], &made, err);
-    snprintf(c->told, sizeof c->told, "token %s %s", made ? "made, in" : "in", file);
     return r;
+}
+
+/* A client with a token that was made in the state folder. */
+static int add_own(struct clients *c, const char *name, const char *token, uint64_t budget,
+                   char file[STATE_PATH_MAX], bool *ret_made, struct err *err)
+{
+    const size_t i = c->count++;
+    c->names[i] = name;
+    c->budgets[i] = budget;
+    return token_own(token, file, c->tokens[i], ret_made, err);
+}
+
+int clients_read(const struct policy *p, struct clients *c, struct err *err)
+{
+    char file[STATE_PATH_MAX];
+    bool made = false;
+    *c = (struct clients){.count = p->proxy.nclients};
+    int r = read_named(p, c, err);
+    if (r == 0 && c->count == 0) {
+        r = add_own(c, "default", TOKEN_NAME, 0, file, &made, err);
+        snprintf(c->told, sizeof c->told, "token %s %s", made ? "made, in" : "in", file);
+    }
+    /* runs of this state folder: guest code cannot spend what the judges need */
+    if (r == 0)
+        r = add_own(c, GATEWAY_LLM, GATEWAY_LLM_TOKEN, p->llm.budget, file, &made, err);
+    return r == 0 ? add_own(c, GATEWAY_ARENA, GATEWAY_ARENA_TOKEN, 0, file, &made, err) : r;
+}
+
+static size_t name_length(const char *word) /* of NAME=MODEL */
+{
+    const char *sign = strchr(word, '=');
+    return sign ? (size_t)(sign - word) : strlen(word);
+}
+
+int clients_models(const struct policy *p, struct buf *out, struct err *err)
+{
+    for (size_t i = 0; i < p->nupstreams; i++)
+        for (size_t k = 0; k < p->upstreams[i].models.count; k++) {
+            const char *word = p->upstreams[i].models.items[k];
+            if (buf_printf(out, "%s %.*s\n",
+                           p->upstreams[i].shape == POLICY_SHAPE_ANTHROPIC ? "anthropic" : "openai",
+                           (int)name_length(word), word) < 0)
+                return err_set(err, ERR_MEMORY, "no memory for the names of models");
+        }
+    return 0;
 }
 
 static void write_upstream(struct jsonw *j, const struct policy_upstream *u)
@@ -44,9 +92,10 @@ static void write_upstream(struct jsonw *j, const struct policy_upstream *u)
     jsonw_string(j, "shape", u->shape == POLICY_SHAPE_ANTHROPIC ? "anthropic" : "openai");
     jsonw_open(j, "models", '[');
     for (size_t i = 0; i < u->models.count; i++) {
-        const char *word = u->models.items[i], *sign = strchr(word, '=');
-        jsonw_bytes(j, NULL, word, sign ? (size_t)(sign - word) : strlen(word));
-        jsonw_string(j, NULL, sign ? sign + 1 : word);
+        const char *word = u->models.items[i];
+        const size_t len = name_length(word);
+        jsonw_bytes(j, NULL, word, len);
+        jsonw_string(j, NULL, word[len] ? word + len + 1 : word);
     }
     jsonw_close(j, ']');
     jsonw_close(j, '}');

@@ -2,7 +2,7 @@
 /* Who may use the gateway, and what its front is told.
  *
  * Takes:   the policy.
- * Gives:   names, budgets and tokens of the clients; the configuration of the front as a sealed file.
+ * Gives:   names, budgets and tokens of the clients; the configuration of the front as a sealed file; the names of models, for runs.
  * Never:   puts a key or an upstream's address into it.
  * Runs in: cordon-proxy, before it reads a frame.
  */
@@ -11,8 +11,9 @@
 
 #include "base/limits.h"
 #include "policy/policy.h"
+#include "proxy/keys/keys.h"
 
-#define CLIENTS_MAX 64 /* as the policy's */
+#define CLIENTS_MAX PROXY_CLIENTS
 
 struct clients {
     size_t count;
@@ -23,6 +24,8 @@ struct clients {
 };
 
 ERR_MUST_USE int clients_read(const struct policy *p, struct clients *c, struct err *err);
+/* A line `openai NAME` or `anthropic NAME` for each model, as sys/gateway.h has them. */
+ERR_MUST_USE int clients_models(const struct policy *p, struct buf *out, struct err *err);
 ERR_MUST_USE int clients_config(const struct policy *p, struct clients *c, int *ret_fd,
                                 struct err *err);
 

@@ -11,6 +11,7 @@
 #include "proxy/keys/keys.h"
 #include "sys/child.h"
 #include "sys/fd.h"
+#include "sys/gateway.h"
 #include "sys/state.h"
 
 #include <errno.h>
@@ -146,6 +147,21 @@ static int check_policy(const struct policy *p, struct err *err)
                                    "the policy names no upstreams; docs/proxy.md has an example");
 }
 
+/* Runs of this state folder find the gateway by what it says here; the descriptor stays open for as long as we live. */
+static int announce(const struct proxy_keys *k, struct err *err)
+{
+    static int held = -1;
+    struct buf models;
+    buf_init(&models, LIMIT_GATEWAY);
+    int r = clients_models(k->policy, &models, err);
+    if (r == 0)
+        r = gateway_announce(k->state, LISTENER, &models, &held, err);
+    buf_done(&models);
+    if (r == 1)
+        say("another gateway of this state folder serves llm() and the judges of the arena");
+    return r < 0 ? r : 0;
+}
+
 static void tell(const char *url, const struct clients *c)
 {
     char line[STATE_PATH_MAX + 300];
@@ -168,7 +184,7 @@ static int prepare(struct flow_context *context, struct proxy_keys *k, struct cl
     if (r == 0)
         r = clients_read(k->policy, c, err);
     if (r == 0)
-        r = flow_context_open_gate(context, NULL, err);
+        r = flow_context_open_gate(context, NULL, NULL, err);
     k->gate = context->gate;
     k->audit = context->audit;
     k->clients = c->names;
@@ -200,6 +216,8 @@ int main(int argc, char **argv)
         r = stop = take_signals(&err);
     if (r >= 0)
         r = clients_config(keys.policy, &clients, &config, &err);
+    if (r == 0)
+        r = announce(&keys, &err);
     if (r == 0) {
         tell(argv[URL], &clients);
         r = serve(&keys, front, config, stop, &err);

@@ -13,11 +13,14 @@
 #include "audit/audit.h"
 #include "gate/gate.h"
 #include "policy/policy.h"
+#include "policy/schema.h"
 #include "proxy/keys/hide.h"
 #include "proxy/table.h"
 #include "wire/queue.h"
 
 #include <curl/curl.h>
+
+#define PROXY_CLIENTS (POLICY_CLIENTS_MAX + 2) /* the policy's, llm() and the judges */
 
 struct proxy_key {
     char *header; /* the whole line; NULL: there is none */
@@ -65,7 +68,7 @@ struct proxy_keys {
     CURLM *multi;
     struct proxy_transfer *transfers[LIMIT_PROXY_STREAMS];
     struct proxy_admitted calls[LIMIT_PROXY_STREAMS];
-    struct proxy_spent spent[64];
+    struct proxy_spent spent[PROXY_CLIENTS];
     struct wire_queue out; /* to the front */
     bool unrecorded; /* the last record could not be written: nobody is let in until one can be */
     uint64_t now_ms;

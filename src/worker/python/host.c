@@ -25,6 +25,18 @@ static PyObject * final(PyObject *self, PyObject *value)
     return NULL;
 }
 
+/* {"message": ..., "category": ...} is raised, the category an attribute of the exception. */
+static void raise_error(PyObject *error)
+{
+    PyObject *message = PyDict_Check(error) ? PyDict_GetItemString(error, "message") : error,
+             *category = PyDict_Check(error) ? PyDict_GetItemString(error, "category") : NULL;
+    PyObject *e =
+        PyObject_CallFunctionObjArgs(PyExc_RuntimeError, message ? message : Py_None, NULL);
+    if (e && (!category || PyObject_SetAttrString(e, "category", category) == 0))
+        PyErr_SetObject(PyExc_RuntimeError, e);
+    Py_XDECREF(e);
+}
+
 /* What the supervisor said, as a Python object. */
 static PyObject *read_answer(uint64_t id)
 {
@@ -42,7 +54,7 @@ static PyObject *read_answer(uint64_t id)
                : NULL;
     Py_XDECREF(module);
     if (value && !answer.good) {
-        PyErr_SetObject(PyExc_RuntimeError, value);
+        raise_error(value);
         Py_CLEAR(value);
     }
     return value;

@@ -42,6 +42,18 @@ static void *ask(void *ctx)
     return NULL;
 }
 
+/* {"message": ..., "category": ...} is raised; the exception has a method `category`. */
+_Noreturn static void raise_error(VALUE error)
+{
+    const bool both = RB_TYPE_P(error, T_HASH);
+    VALUE said = both ? rb_hash_aref(error, rb_str_new_cstr("message")) : error;
+    VALUE e = rb_exc_new_str(rb_eRuntimeError, rb_obj_as_string(said));
+    rb_ivar_set(e, rb_intern("@category"),
+                both ? rb_hash_aref(error, rb_str_new_cstr("category")) : Qnil);
+    rb_define_attr(rb_singleton_class(e), "category", 1, 0);
+    rb_exc_raise(e);
+}
+
 static VALUE tool_function(int argc, VALUE *argv, VALUE self)
 {
     const bool named = rb_keyword_given_p() && argc > 0;
@@ -65,10 +77,8 @@ static VALUE tool_function(int argc, VALUE *argv, VALUE self)
         rb_raise(rb_eIOError,
                  q.sent ? "the tool's side of the channel is gone" : "the call could not be sent");
     VALUE value = rb_funcall(json, rb_intern("parse"), 1, answer);
-    if (!good) {
-        VALUE said = rb_obj_as_string(value);
-        rb_raise(rb_eRuntimeError, "%s", StringValueCStr(said));
-    }
+    if (!good)
+        raise_error(value);
     return value;
 }
 

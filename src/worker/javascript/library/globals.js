@@ -212,7 +212,7 @@
   shared.tool = (name) => shared.define(name, { [name](...args) {
     const answer = native.call(name, JSON.stringify({ args, kwargs: null }));
     const value = JSON.parse(answer.json);
-    if (!answer.good) throw new Error(typeof value === 'string' ? value : JSON.stringify(value));
+    if (!answer.good) throw Object.assign(new Error(String(value.message)), { category: value.category });
     return value;
   } }[name]);
 })
