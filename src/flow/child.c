@@ -552,6 +552,7 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_ends(f->result, f->req->profile, f->spec.limits.processes > 0);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
+    flow_files_explain(f);
     (void)say_who_stopped(f);
     flow_space_end(f);
     return FLOW_GO_ON;

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "gate/escalate.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -192,8 +193,9 @@ void flow_result_refuse(struct flow_result *r, const struct err *why)
         if (strcmp(jail_layer_names[i], why->layer) == 0)
             layer = jail_layer_names[i];
     snprintf(text, sizeof text, "%s%s%s", layer ? layer : "", layer ? ": " : "", why->msg);
-    flow_result_say(r, FLOW_REFUSED, layer, "CODE",
-                    why->code == ERR_USAGE ? "UsageError" : "JailError", text);
+    const char *type = why->code == ERR_USAGE ? "UsageError" : "JailError";
+    flow_result_say(r, FLOW_REFUSED, layer,
+                    gate_error_category_name(gate_error_category_of("refused", type)), type, text);
 }
 
 /* ---- clean ---- */

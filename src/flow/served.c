@@ -7,15 +7,21 @@
 
 #include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/lock.h"
 #include "wire/files.h"
 #include "wire/msg.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define STARTS 4 /* of the process in one run: each one before was killed */
 
 /* ---- the process ---- */
 
@@ -42,6 +48,7 @@ void flow_files_expect(struct flow *f)
 
 void flow_files_stop(struct flow *f)
 {
+    f->files_stopped = f->files_asked && lock_process_state(f->files_process.pid) == 'T';
     tools_process_end(&f->files_process);
     fd_close(fd_take(&f->files_program));
     f->files_asked = false;
@@ -75,15 +82,54 @@ static void tell_outside(struct flow *f)
                            0);
 }
 
-/* Dead, or not itself any more: this request has failed, and so will the next ones. */
+static void tell_unserved(struct flow *f, const struct err *err)
+{
+    jail_run_violation(f->run, "filesystem", "py.files.unserved", err->msg,
+                       "keep the data in memory (io.StringIO, io.BytesIO), or use --profile "
+                       "standard, which opens its files by itself",
+                       0);
+}
+
+/* Dead, or not itself any more: what it was asked for has failed. One that died of a request may do so again, and is not
+ * started anew. One that somebody else killed is: it keeps nothing between two requests. What became of a request that
+ * was under way then nobody knows, and a program that is told of a broken disk would be blamed for a fault of the host: so
+ * the run ends. A session has more to lose than a call, and goes on. */
 static bool lost(struct flow *f)
 {
-    tools_process_end(&f->files_process);
-    if (f->files_asked)
-        (void)!say_failed(f, f->files_id, EIO);
+    struct pollfd end = {.fd = f->files_process.sock};
+    const bool gone = poll(&end, 1, 0) == 1 && (end.revents & POLLHUP); /* before we killed it */
+    const int status = tools_process_end(&f->files_process);
+    const bool killed = gone && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    const bool asked = f->files_asked;
+    struct err err = ERR_INIT;
     f->files_asked = false;
-    f->files_lost = true;
+    f->files_lost = !killed;
+    if (killed && !asked)
+        return false;
+    if (killed && !flow_in_session(f)) {
+        f->files_killed = true;
+        jail_run_lost(f->run);
+        return false;
+    }
+    (void)err_set(&err, ERR_STATE, "cordon-tool, which served the files, %s%d",
+                  WIFSIGNALED(status) ? "was killed by signal " : "ended with status ",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    tell_unserved(f, &err);
+    if (asked)
+        (void)!say_failed(f, f->files_id, EIO);
     return false;
+}
+
+void flow_files_explain(struct flow *f)
+{
+    if (f->files_killed)
+        flow_result_say(f->result, FLOW_CRASHED, "process", "CODE", "JailLost",
+                        "cordon-tool, which served the program's files, was killed from outside; "
+                        "run it again, or see the kernel's log");
+    else if (f->files_stopped && f->result->status == FLOW_TIMEOUT)
+        flow_result_say(f->result, FLOW_CRASHED, "process", "CODE", "JailLost",
+                        "cordon-tool, which served the program's files, was stopped from outside, "
+                        "and the time ran out; run it again");
 }
 
 static bool on_answer(void *ctx)
@@ -116,12 +162,13 @@ static int start(struct flow *f, struct err *err)
     const int files = jail_run_files(f->run);
     if (f->files_process.pid > 0)
         return 0;
-    if (f->files_lost)
+    if (f->files_lost || f->files_starts == STARTS)
         return err_set(err, ERR_STATE, "the process that served the files of this run died");
     if (files < 0)
         return err_set(err, ERR_STATE, "this run has no files that can be served");
     int r = open_program(f, err);
     tools_process_give_shares(f->shown, f->nshown);
+    f->files_starts++;
     if (r == 0)
         r = tools_process_start(&f->files_process, f->files_program, files, -1, TOOLS_SERVES, err);
     if (r == 0)
@@ -136,14 +183,6 @@ static int hand_on(const struct flow *f, const void *frame, size_t len)
         n = send(f->files_process.sock, frame, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     return n == (ssize_t)len ? 0 : -1;
-}
-
-static void tell_unserved(struct flow *f, const struct err *err)
-{
-    jail_run_violation(f->run, "filesystem", "py.files.unserved", err->msg,
-                       "keep the data in memory (io.StringIO, io.BytesIO), or use --profile "
-                       "standard, which opens its files by itself",
-                       0);
 }
 
 static bool is_over_budget(struct flow *f, size_t len)
@@ -189,7 +228,7 @@ void flow_file(void *ctx, uint64_t id, const void *frame, size_t len)
         (void)!say_failed(f, id, EIO);
     } else {
         f->files_asked = true;
-        if (hand_on(f, frame, len) < 0)
-            (void)!lost(f);
+        if (hand_on(f, frame, len) < 0 && errno != EPIPE && errno != ECONNRESET)
+            (void)!lost(f); /* of one that is gone on_answer hears */
     }
 }

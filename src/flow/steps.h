@@ -60,7 +60,10 @@ struct flow {
     uint64_t calls_made;                /* of tools, by it and what it started, once it is over */
     struct tools_process files_process; /* serves the guest's files; pid 0: none */
     int files_program;                  /* cordon-tool, open; -1: not yet */
-    bool files_asked, files_lost;       /* a request is under way; the process died */
+    bool files_asked, files_lost;       /* a request is under way; the process died of itself */
+    bool files_killed;                  /* it was killed during a request: so the run ended */
+    bool files_stopped;                 /* a request was under way at the end, and it was stopped */
+    unsigned files_starts;              /* of the process */
     bool generation_cut;                /* a model was cut that llm() asked, and no tier was left */
     uint64_t files_asks, files_bytes, files_id, files_what;
     char files_path[200]; /* of the request, for a report */
@@ -246,6 +249,7 @@ void flow_space_close(struct flow *f);
 void flow_files_expect(struct flow *f);
 void flow_file(void *ctx, uint64_t id, const void *frame, size_t len);
 void flow_files_stop(struct flow *f);
+void flow_files_explain(struct flow *f); /* where it was lost by no fault of the program's */
 
 /* goal.c: the goal of a session is what the audit says: the calls of ModifyGoal that were made in it. */
 bool flow_goal_is(const char *tool);

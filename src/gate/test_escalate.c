@@ -82,6 +82,7 @@ static void test_categories(void)
         {"output", "OutputError", "CODE"},
         {"memory", "MemoryError", "CODE"},
         {"crashed", "Signal", "CODE"},
+        {"crashed", "JailLost", "HOST"},
         {"blocked", "ValidationError", "REFUSAL"},
         {"blocked", "SecurityError", "REFUSAL"},
         {"denied", "GateError", "REFUSAL"},

@@ -67,7 +67,7 @@ enum jail_end {
     JAIL_END_MEMORY,  /* the memory limit ended it */
     JAIL_END_FLOOD,   /* far more output than the cap */
     JAIL_END_STOPPED, /* the caller asked */
-    JAIL_END_LOST,    /* cordon-nest was killed from outside */
+    JAIL_END_LOST,    /* cordon-nest, or what the caller serves it by, was killed from outside */
 };
 
 struct jail_violation {
@@ -115,6 +115,8 @@ int jail_run_fd(const struct jail_run *run); /* readable when a step has work: f
 /* Handles what is there, waiting at most TIMEOUT_MS (-1: no bound). True when the run is over. */
 bool jail_run_step(struct jail_run *run, int timeout_ms);
 void jail_run_stop(struct jail_run *run); /* SIGKILL to all of it; the outcome says so */
+/* The same where a process of the caller's, without which the guest cannot go on, was killed: JAIL_END_LOST. */
+void jail_run_lost(struct jail_run *run);
 /* Whenever FD, which stays the caller's, becomes readable, the step that sees it stops the run. */
 ERR_MUST_USE int jail_run_heed(struct jail_run *run, int fd, struct err *err);
 /* The same for a session's call, of a signalfd: the first SIGINT goes on to the guest, whose call ends with

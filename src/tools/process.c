@@ -137,11 +137,12 @@ int tools_process_start(struct tools_process *p, int program, int files, int sto
     return ERR_SYS;
 }
 
-void tools_process_end(struct tools_process *p)
+int tools_process_end(struct tools_process *p)
 {
+    int status = 0;
     if (p->pid > 0) {
         kill(p->pid, SIGKILL);
-        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
     fd_close(p->sock);
@@ -149,6 +150,7 @@ void tools_process_end(struct tools_process *p)
         fd_close(p->files[i]);
     buf_done(&p->source);
     *p = (struct tools_process){.sock = -1};
+    return status;
 }
 
 static int send_frame(const struct tools_process *p, struct wire_writer *m, struct err *err)

@@ -87,6 +87,7 @@ void tools_process_give_index(int fd);
  * there until it is started. At most LIMIT_BINDS. */
 void tools_process_give_shares(const struct tools_share *shares, size_t count);
 
-void tools_process_end(struct tools_process *p); /* whatever it is at */
+/* Whatever it is at. Gives its wait status, as waitpid has it; 0 where there was none. Of one that had ended before, that is how. */
+int tools_process_end(struct tools_process *p);
 
 #endif

@@ -12,6 +12,7 @@ import traces
 SEQ = "".join(f"{i}\n" for i in range(1, 20001))  # 108,894 bytes: more than a pipe holds
 LINES = "".join(f"{i:08} {'=' * 60}\n" for i in range(2000))
 COLD = ["--ro", "/usr/share/doc:/doc"]  # a warm child cannot have it
+FILES = "for i in range(30):\n    with open('f', 'a') as f:\n        f.write('x' * 100)\nprint(len(open('f').read()))\n"
 CONTEXTS = "".join(json.dumps({"household_income": i}) + "\n" for i in range(3000))
 
 
@@ -53,7 +54,8 @@ class Command:
         if not self.judges:
             return True
         if isinstance(answer, dict) and "status" in answer:
-            return answer["status"] == "refused" or answer["status"] == "crashed" and (answer["error"] or {}).get("type") == "JailLost"
+            lost = answer["status"] == "crashed" and (answer["error"] or {}).get("type") == "JailLost"
+            return (answer["status"] == "refused" or lost) and ("error" not in answer or (answer["error"] or {}).get("category") == "HOST")
         return run.code == exits.NEVER_RAN or run.code == exits.by_signal(signal.SIGKILL) and "killed from outside" in run.err
 
     def after(self, home, lost):
@@ -187,6 +189,7 @@ def all_commands(home):
         Command("run cold, as text", ["run", "--timeout", "10s", *COLD, "-"], lambda r: r.out == LINES, text=printer, **jail),
         Command("run warm", ["run", "--json", "-"], run_says("1\n", "49995000"), text="print(1)\nsum(range(10000))\n", json=True, **warm),
         Command("run warm, as text", ["run", "--timeout", "10s", "-"], lambda r: r.out == LINES, text=printer, **warm),
+        Command("run with files", ["run", "--json", *COLD, "-"], run_says("3000\n"), text=FILES, json=True, **{**jail, "victims": JAIL + ("server of files",)}),
         Command("check", ["check", "--json", "-"], lambda r: r["is_safe"] is True, text="print(1)\n", json=True, **{**jail, "holds_place": False}),
         Command("eval", ["eval", "--json", "ctx['a'] > 1", "--ctx", '{"a": 2}'], lambda r: r["value"] is True, json=True, prints=True),
         Command("eval of a stream", ["eval", "ctx['household_income'] >= 0", "--ndjson"], lambda r: r.out == CONTEXTS, text=CONTEXTS, prints=True),

@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
+import exits
 import pooltest
 import tapsys
 
@@ -234,24 +236,78 @@ def shown(p):
 
 # --- the process that serves -----------------------------------------------------------------------------------
 
-def server(p):
+APPENDS = """import time
+try:
+    for i in range(200):
+        open('x', 'a').write('.')
+        time.sleep(0.01)
+except OSError as e:
+    print(e.errno)
+try:
+    print(len(open('x').read()))
+except OSError as e:
+    print(e.errno)
+"""
+
+
+def strike(call, act):
+    """What CALL gives, a program of APPENDS, and what was seen of the process that serves its files right before ACT, which is done to
+    it when it first waits for a request."""
     processes, found, ended = pooltest.Processes(programs), [], threading.Event()
 
     def watch():
-        while not ended.is_set():
-            pids = [pid for pid, name in processes.all().items() if name == "cordon-tool"]
-            if pids and not found:
-                status = pooltest.proc(pids[0], "status") or ""
-                if "Seccomp:\t2" not in status or "State:\tS" not in status:
-                    continue  # it is still on its way to the first request's end
-                found.append((status, pids[0], len(os.listdir(f"/proc/{pids[0]}/fd"))))
-                os.kill(pids[0], signal.SIGKILL)
+        while not ended.is_set() and not found:
+            for pid in (pid for pid, name in processes.all().items() if name == "cordon-tool"):
+                status = pooltest.proc(pid, "status") or ""
+                if "Seccomp:\t2" in status and "State:\tS" in status:  # else it is still on its way to the first request's end
+                    found.append((status, pid, len(os.listdir(f"/proc/{pid}/fd"))))
+                    act(pid)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    r = p.run("import time\ntry:\n    while True:\n        open('x', 'a').close()\n        time.sleep(0.01)\nexcept OSError as e:\n    print(e.errno)\ntry:\n    open('x')\nexcept OSError as e:\n    print(e.errno)")
+    r = call()
     ended.set()
     watcher.join()
-    p.ok(r["status"] == "ok" and r["stdout"] == "5\n5\n" and found, "a program whose files' process is killed gets an error, and runs on", r)
+    return r, found
+
+
+def during_a_request(number):
+    """It is stopped, so that the next request finds no answer, and then gets its signal."""
+    def act(pid):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.2)  # too short on a busy machine, perhaps: then the signal comes between two requests, and it is tried again
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)
+    return act
+
+
+def until_hit(call, number, hit):
+    """The result of the first of ten tries that HIT says was struck in the middle of a request; all others must be as if nothing had been."""
+    for _ in range(10):
+        r, found = strike(call, during_a_request(number))
+        if hit(r) or not (r["status"] == "ok" and r["stdout"] == "200\n"):
+            break
+    return r, found
+
+
+def server(p):
+    r, found = strike(lambda: p.run(APPENDS), lambda pid: os.kill(pid, signal.SIGKILL))
+    lost = lambda r: r["status"] == "crashed" and r["error"]["type"] == "JailLost" and r["error"]["category"] == "HOST" and "cordon-tool" in r["reason"] and not r["violations"]
+    p.ok(found and (r["status"] == "ok" and r["stdout"] == "200\n" and not r["violations"] or lost(r)), "a program whose files' process is killed between two requests goes on with another", r)
+    r, _ = until_hit(lambda: p.run(APPENDS), signal.SIGKILL, lost)
+    p.ok(lost(r) and r.code == exits.by_signal(signal.SIGKILL), "a run whose files' process is killed during a request ends, and it is the host's fault", r)
+    r, found = strike(lambda: p.run(APPENDS, "--timeout", f"{4 * tapsys.SLOW}s"), lambda pid: os.kill(pid, signal.SIGSTOP))
+    p.ok(r["status"] == "crashed" and r["error"]["category"] == "HOST" and "cordon-tool" in r["reason"] and "stopped" in r["reason"],
+         "a run that waits for its files until its time is over, since their process is stopped, is told so", r)
+    told = lambda r: any(v["rule"] == "py.files.unserved" and "signal 11" in v["detail"] for v in r["violations"] or ())
+    r, _ = until_hit(lambda: p.run(APPENDS), signal.SIGSEGV, told)
+    p.ok(told(r) and r["status"] == "ok" and r["stdout"] == "5\n5\n", "a program whose files' process dies of a request gets an error, which is told, and runs on", r)
+    p("session", "new", "struck")
+    told = lambda r: any(v["rule"] == "py.files.unserved" and "signal 9" in v["detail"] for v in r["violations"] or ())
+    call = lambda code="import os\nos.path.exists('x') and os.remove('x')\n" + APPENDS: p("session", "run", "struck", "--json", "-c", code)
+    r, _ = until_hit(call, signal.SIGKILL, told)
+    p.ok(told(r) and r["stdout"].startswith("5\n"), "a call whose files' process is killed during a request gets an error, which is told", r)
+    p.ok(call("open('y', 'w').write('1')\nprint(open('y').read())")["stdout"] == "1\n", "a session whose files' process was killed has its files in the next call")
+    p("session", "close", "struck")
     if found:
         status = dict(line.split(":\t", 1) for line in found[0][0].splitlines() if ":\t" in line)
         p.ok(status["Seccomp"] == "2" and status["NoNewPrivs"] == "1" and int(status["CapEff"], 16) == 0 and status["Uid"].split()[1] != "0", "the process that serves files has a table of system calls, no capability, and is not root", status)

@@ -143,6 +143,11 @@ void jail_run_stop(struct jail_run *run)
     jail_run_force(run, JAIL_END_STOPPED);
 }
 
+void jail_run_lost(struct jail_run *run)
+{
+    jail_run_force(run, JAIL_END_LOST);
+}
+
 /* What a guest that ends by itself tells through exit_group and cordon-nest is looked up before it is
  * killed. Killed, not asked: it may have lied, and may go on working. */
 void jail_run_note_end(struct jail_run *run, int exit_code)

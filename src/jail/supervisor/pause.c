@@ -15,7 +15,9 @@
 int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *ctx,
                   struct err *err)
 {
-    const unsigned which = run->also_count;
+    unsigned which = 0;
+    while (which < JAIL_RUN_ALSO && run->also[which].ready)
+        which++;
     if (which == JAIL_RUN_ALSO)
         return err_set(err, ERR_LIMIT, "a run hears of %d more descriptors", JAIL_RUN_ALSO);
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = ALSO + which};
@@ -24,14 +26,16 @@ int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *
     run->also[which].fd = fd;
     run->also[which].ready = ready;
     run->also[which].ctx = ctx;
-    run->also_count++;
     return 0;
 }
 
 void jail_run_on_also(struct jail_run *run, unsigned which)
 {
-    if (!run->also[which].ready(run->also[which].ctx) && run->epoll >= 0)
+    if (!run->also[which].ready || run->also[which].ready(run->also[which].ctx))
+        return; /* NULL: it was given up by an event before this one */
+    if (run->epoll >= 0)
         epoll_ctl(run->epoll, EPOLL_CTL_DEL, run->also[which].fd, NULL);
+    run->also[which].ready = NULL;
 }
 
 /* A session's end is its guest's; of other children and of a run of our own there is a descriptor of the guest. */

@@ -81,8 +81,7 @@ struct jail_run {
         int fd; /* the caller's */
         bool (*ready)(void *ctx);
         void *ctx;
-    } also[JAIL_RUN_ALSO];
-    unsigned also_count;
+    } also[JAIL_RUN_ALSO]; /* ready NULL: free */
     uint64_t
         deadline_ns; /* the deadline that the init above a leased guest was told; 0: nothing yet */
     uint64_t cpu_built_us; /* what building the jail cost its cgroup, or earlier runs their
