@@ -79,6 +79,9 @@ ok(m.started == ["kvm", "tcg"] and m.results.closing() == "2 passed, 0 failed, 1
    "a guest under KVM that burns CPU and prints nothing is started again with an emulated processor", m.story())
 ok(not m.alive, "the QEMU of the silent guest is ended", m.story())
 ok("/dev/kvm is there but of no use: no sign of life within 1 s" in m.said, "the change from KVM to emulation is printed with its reason", m.story())
+usual = console.Limits()
+ok(usual.kvm_silent <= 15 and usual.kvm_up <= 90 and usual.kvm_silent < usual.silent,
+   "make vm-test gives a KVM without a sign of life 15 s, and less than an emulated processor", vars(usual))
 m = Machine("echo 'failed to initialize kvm: Permission denied'; exit 1\n", GOOD).run()
 ok(m.started == ["kvm", "tcg"] and m.results.failed == 0 and "# | failed to initialize kvm" in m.said,
    "a QEMU that cannot use KVM and ends is started again with an emulated processor", m.story())
