@@ -85,10 +85,11 @@ faults: build		## FAULTS=2000 faults at random instants: Cordon stays alive and 
 fuzz: build-fuzz	## each fuzz target for FUZZ_SECONDS=60; finds go to build-fuzz/
 	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
 
-# The first time it fetches Debian's source of python3.11 and builds it: docs/stale-memory.md.
+# The first time it fetches Debian's source of python3.11 and builds it: docs/stale-memory.md. Of the sanitized build it needs the guards alone.
 SLOTS_ROUNDS = 200
-slots-asan: build-asan	## C types whose methods call back into code that changes them, under AddressSanitizer (SLOTS_ROUNDS=)
-	@scripts/slots-asan build-asan build-slots $(SLOTS_ROUNDS)
+slots-asan: setup	## C types whose methods call back into code that changes them, under AddressSanitizer (SLOTS_ROUNDS=, SLOTS_SHARD=1/2: a part)
+	@CC=clang scripts/build build-asan tests/python/guard_tool $(sanitize)
+	@$(if $(SLOTS_SHARD),SLOTS_SHARD=$(SLOTS_SHARD)) scripts/slots-asan build-asan build-slots $(SLOTS_ROUNDS)
 
 KILLS        = 1000
 audit-kill: build	## writers of the audit killed KILLS=1000 times at random instants: nothing acknowledged is lost

@@ -6,14 +6,18 @@ made them). It walks to every C type and C function that the listed modules and 
 with hostile arguments: objects whose every special method shrinks, clears, frees, grows or replaces an object that takes part in
 the call, and then returns what is asked of it, or something else. Each type is also made without its arguments and without __init__,
 initialized again while it lives, and each iterator asked for the next value by its own source; what comes of it is used. Some calls have
-garbage whose finalizer does the same when it is collected. A child does it; a child that a signal or a sanitizer ends
+garbage whose finalizer does the same when it is collected. Children do it, each a batch of targets; one that a signal or a sanitizer ends
 is a find, and its line says how to repeat it. The last line is `tried N calls on M of M targets of T types and U functions, F finds`.
 
 Environment: SLOTS_ROUNDS calls of each target, SLOTS_ONLY a regular expression of targets, SLOTS_MODULES more modules,
-SLOTS_FIRST the first round (to repeat one), SLOTS_SECONDS ends the search early, SLOTS_LOG a folder for what children say."""
+SLOTS_FIRST the first round (to repeat one), SLOTS_SECONDS ends the search early, SLOTS_LOG a folder for what children say,
+SLOTS_JOBS children at a time, SLOTS_SHARD=I/N only the targets of one machine of N, SLOTS_STATE a file that keeps which batches
+are done, so that a search that was ended goes on where it was, SLOTS_CPU and SLOTS_ALARM the seconds of CPU and of time that one call may take."""
 import collections
 import copy
 import gc
+import hashlib
+import json
 import os
 import random
 import re
@@ -29,7 +33,9 @@ env = os.environ.get
 ROUNDS, FIRST = int(env("SLOTS_ROUNDS", "60")), int(env("SLOTS_FIRST", "0"))
 ONLY = re.compile(env("SLOTS_ONLY", ""))
 END = time.monotonic() + float(env("SLOTS_SECONDS", "1e9"))
-LOG, BATCH = env("SLOTS_LOG"), 40
+LOG, BATCH, JOBS, STATE = env("SLOTS_LOG"), 40, int(env("SLOTS_JOBS", "1")), env("SLOTS_STATE")
+SHARD, SHARDS = (int(n) for n in env("SLOTS_SHARD", "1/1").split("/"))
+CPU, ALARM = float(env("SLOTS_CPU", "5")), float(env("SLOTS_ALARM", "20"))
 LISTED = ("abc array binascii bisect calendar cmath collections contextlib copy dataclasses datetime decimal difflib enum fractions functools "
           "hashlib heapq itertools json math numbers operator random re statistics string textwrap time typing unicodedata").split()
 MODULES = list(globals().get("allowed", LISTED)) + env("SLOTS_MODULES", "").split()
@@ -459,20 +465,22 @@ def one(t, name, m, number):
         drain(x)
 
 
-def child(work, first, report):
-    """Does what is left of WORK from target and round FIRST on, and says where it is."""
+def child(work, end, first, report, slot):
+    """Does targets of WORK before END, from target and round FIRST on, and says where it is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if not LOG:
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-    out = os.open(os.path.join(LOG, "said") if LOG else "/dev/null", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    out = os.open(said_by(slot) if LOG else "/dev/null", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(out, 1)
     os.dup2(out, 2)
     sys.unraisablehook = lambda *a: None
-    for i in range(first[0], len(work)):
+    for i in range(first[0], end):
         name, t, n, m = work[i]
-        signal.alarm(int(env("SLOTS_ALARM", "20")))
         for number in range(first[1] if i == first[0] else FIRST, FIRST + ROUNDS):
-            os.pwrite(report, b"%10d%10d" % (i, number), 0)
+            os.pwrite(report, b"%10d%10d" % (i, number), 20 * slot)
+            # a call that computes without end, and one that waits
+            signal.setitimer(signal.ITIMER_PROF, CPU)
+            signal.setitimer(signal.ITIMER_REAL, ALARM)
             try:
                 one(t, n, m, number)
             except BaseException:
@@ -482,22 +490,71 @@ def child(work, first, report):
                 world.clear()
             except BaseException:
                 pass
-    os.pwrite(report, b"%10d%10d" % (len(work), FIRST), 0)
+    os.pwrite(report, b"%10d%10d" % (end, FIRST), 20 * slot)
     os._exit(0)
 
 
-def kind_of(name, code):
+def said_by(slot):
+    return os.path.join(LOG, f"said.{slot}")
+
+
+def kind_of(name, code, slot):
     """What a child's end means. A debug build also ends at a failed assertion, which by itself is no use of stale memory."""
-    if code in (-signal.SIGALRM, 9):
+    if code in (-signal.SIGALRM, -signal.SIGPROF, 9):
         return "stopped"
     if LOG:
-        said = os.path.join(LOG, "said")
-        with open(said, errors="replace") as f:
+        with open(said_by(slot), errors="replace") as f:
             text = f.read()
-        os.replace(said, os.path.join(LOG, re.sub(r"\W", "_", name)))
+        os.replace(said_by(slot), os.path.join(LOG, re.sub(r"\W", "_", name)))
         if code == -signal.SIGABRT and "AddressSanitizer" not in text:
             return "assertion"
     return "find"
+
+
+class Batch:
+    """Targets BEGIN to END: where its child is, how many calls were made, how its children ended."""
+
+    def __init__(self, begin, end):
+        self.begin, self.end, self.at, self.tried, self.ends = begin, end, (begin, FIRST), 0, []
+
+    def start(self, work, report, slot):
+        self.slot = slot
+        os.pwrite(report, b"%10d%10d" % self.at, 20 * slot)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                child(work, self.end, self.at, report, slot)
+            finally:
+                os._exit(9)
+
+    def ended(self, work, report, code):
+        """Whether it is done; otherwise it goes on behind what ended its child."""
+        now = int(os.pread(report, 10, 20 * self.slot)), int(os.pread(report, 10, 20 * self.slot + 10))
+        self.tried += (now[0] - self.at[0]) * ROUNDS + now[1] - self.at[1]
+        self.at = now
+        if code:
+            name = work[now[0]][0]
+            kind = kind_of(name, code, self.slot)
+            print(f"{kind}: {name} in round {now[1]} ({code})", flush=True)
+            self.ends.append((kind, name))
+            # a few more rounds, then the next target
+            again = self.ends.count((kind, name)) < (3 if kind == "stopped" else 5) and now[1] + 1 < FIRST + ROUNDS
+            self.at = (now[0], now[1] + 1) if again else (now[0] + 1, FIRST)
+        return self.at[0] >= self.end
+
+
+def done_before(work):
+    """Batches that an earlier search of the same targets finished, by where they begin."""
+    this = hashlib.sha256(repr([ROUNDS, FIRST, BATCH, [w[0] for w in work]]).encode()).hexdigest()
+    if not STATE:
+        return {}, None
+    lines = open(STATE).read().splitlines() if os.path.exists(STATE) else []
+    if not lines or lines[0] != this:
+        lines = [this]
+        with open(STATE, "w") as f:
+            f.write(this + "\n")
+    # the last line may be cut where the search was killed
+    return {b["begin"]: b for b in (quietly(json.loads, line) for line in lines[1:]) if b}, open(STATE, "a", buffering=1)
 
 
 def search():
@@ -508,35 +565,40 @@ def search():
     walk()
     sys.stdout.flush()
     os.dup2(said, 1)
-    place = tempfile.TemporaryFile()     # where the child is, also when it has died
+    # what the walk made is no garbage of a call: a collection looks at what the call made alone
+    gc.collect()
+    gc.freeze()
+    if PLAIN:   # a collection in the middle of every call; where guards are, there is none
+        gc.set_threshold(3, 2, 2)
+    place = tempfile.TemporaryFile()     # where each child is, also when it has died
     report = place.fileno()
-    work = [w for w in targets() if ONLY.search(w[0])]
-    at, ends, tried = (0, FIRST), collections.Counter(), 0
-    while at[0] < len(work) and time.monotonic() < END:
-        os.pwrite(report, b"%10d%10d" % at, 0)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                child(work[:at[0] + BATCH], at, report)
-            finally:
-                os._exit(9)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        now = int(os.pread(report, 10, 0)), int(os.pread(report, 10, 10))
-        tried += (now[0] - at[0]) * ROUNDS + now[1] - at[1]
-        at = now
-        if code:
-            name = work[now[0]][0]
-            kind = kind_of(name, code)
-            print(f"{kind}: {name} in round {now[1]} ({code})", flush=True)
-            ends[kind, name] += 1
-            # go on behind it: a few more rounds, then the next target
-            again = kind != "stopped" and ends[kind, name] < 5 and now[1] + 1 < FIRST + ROUNDS
-            at = (now[0], now[1] + 1) if again else (now[0] + 1, FIRST)
-    finds = {name for kind, name in ends if kind == "find"}
-    print(f"tried {tried} calls on {at[0]} of {len(work)} targets of {len(found)} types and {len(functions)} functions, {len(finds)} finds", flush=True)
+    work = [w for w in targets() if ONLY.search(w[0])][SHARD - 1::SHARDS]
+    before, state = done_before(work)
+    todo = collections.deque(Batch(i, min(i + BATCH, len(work))) for i in range(0, len(work), BATCH) if i not in before)
+    tried, finds, reached = (sum(b["tried"] for b in before.values()), {n for b in before.values() for k, n in b["ends"] if k == "find"},
+                             sum(b["end"] - b["begin"] for b in before.values()))
+    for kind, name in (end for b in before.values() for end in b["ends"]):
+        print(f"{kind}: {name}, before this search went on", flush=True)
+    running, free = {}, list(range(JOBS))
+    while running or (todo and time.monotonic() < END):
+        while free and todo and time.monotonic() < END:
+            batch = todo.popleft()
+            batch.start(work, report, free.pop())
+            running[batch.pid] = batch
+        pid, status = os.waitpid(-1, 0)
+        batch = running.pop(pid)
+        free.append(batch.slot)
+        if not batch.ended(work, report, os.waitstatus_to_exitcode(status)):
+            todo.appendleft(batch)
+            continue
+        tried, reached = tried + batch.tried, reached + batch.end - batch.begin
+        finds |= {name for kind, name in batch.ends if kind == "find"}
+        if state:
+            state.write(json.dumps({"begin": batch.begin, "end": batch.end, "tried": batch.tried, "ends": batch.ends}) + "\n")
+    for batch in todo:   # SLOTS_SECONDS ended them midway
+        tried, reached = tried + batch.tried, reached + batch.at[0] - batch.begin
+        finds |= {name for kind, name in batch.ends if kind == "find"}
+    print(f"tried {tried} calls on {reached} of {len(work)} targets of {len(found)} types and {len(functions)} functions, {len(finds)} finds", flush=True)
 
 
-gc.freeze()
-if PLAIN:   # a collection in the middle of every call; where guards are, there is none
-    gc.set_threshold(3, 2, 2)
 search()
