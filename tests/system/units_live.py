@@ -202,7 +202,7 @@ def lives(m):
     drop = pathlib.Path(f"/proc/{m.pid}/root/run/systemd/system/cordon-serve.service.d")
     drop.mkdir()
     (drop / "watch.conf").write_text("[Service]\nWatchdogSec=2s\n")  # the unit's own is a minute
-    tap.ok(m("systemctl", "daemon-reload").returncode == 0 and m("systemctl", "restart", "cordon-serve.service").returncode == 0, "systemctl restart", log(m))
+    tap.ok(m("systemctl", "daemon-reload").returncode == 0 and m("systemctl", "restart", "cordon-serve.service").returncode == 0, "systemctl restart: the service comes up again", log(m))
     tap.eq(m.run("6 * 7")[0].get("value"), "42", "a client after a restart is served")
     before, count = main(m), int(m.show("NRestarts"))
     os.kill(before, signal.SIGSTOP)
