@@ -4,16 +4,15 @@
  *
  * Takes:   nothing.
  * Gives:   nothing: it is for speed alone, and a call that fails changes nothing.
- * Never:   touches what is longer than SYS_PAGES_LONGEST, or what nobody may read.
+ * Never:   touches what is shared with others, what is longer than the two lengths below, or what nobody may read.
  * Runs in: a runner, before it has a request.
  */
 #ifndef SYS_PAGES_H
 #define SYS_PAGES_H
 
-#define SYS_PAGES_LONGEST                                                                          \
-    (32UL << 20) /* of one map: a sanitizer's shadow is longer than any memory */
-#define SYS_PAGES_STACK (256UL << 10) /* below the caller */
-#define SYS_PAGES_HEAP  (256UL << 10) /* beyond what the heap has */
+#define SYS_PAGES_READ    (32UL << 20)  /* the longest map of code or constants */
+#define SYS_PAGES_WRITTEN (128UL << 10) /* the longest map of data */
+#define SYS_PAGES_STACK   (192UL << 10) /* below the caller */
 
 void sys_pages_fetch(void);
 
