@@ -2,7 +2,8 @@
 /* A runner leads a session of its own: no terminal to type at, and Ctrl-C is for us. Its input is a sealed file in
  * memory, which comes with its words: one that does not read cannot block us. The kernel kills it when we are killed, and its jail dies with it.
  *
- * Waits: read in take_text; nobody: the socket is non-blocking; at once; comes again after poll
+ * Waits: CLONE_VFORK in start; the new process, until it is another program; none (who could stop it could stop us); nothing is held
+ *        read in take_text; nobody: the socket is non-blocking; at once; comes again after poll
  *        read in take_said; nobody: the pipe is non-blocking; at once; comes again after poll
  *        waitpid in serve_runner_done; a runner; none (the kernel's own: it was killed); its status */
 #include "serve/runner.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +23,27 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+struct starting {
+    const char *const *argv;
+    const int *streams;
+    pid_t parent;
+};
+
+static int become(void *ctx)
+{
+    const struct starting *s = ctx;
+    sys_child_exec(s->argv, (const char *const *)environ, s->streams, 3, true, s->parent);
+}
+
+/* In our memory until it is another program: a copy of it would cost the copying, and then us a page fault for each page
+ * that we write, in the middle of a request. */
+static pid_t start(const struct starting *s)
+{
+    static char stack[64 * KIB] __attribute__((aligned(16)));
+    return clone(become, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                 (void *)(uintptr_t)s);
+}
 
 int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *err)
 {
@@ -36,15 +59,12 @@ int serve_runner_start(struct serve_runner *r, const char *cordon, struct err *e
     r->order = order[0];
     const char *const argv[] = {cordon, "--from-cordond", NULL};
     const int streams[3] = {order[1], out[1], said[1]};
-    const pid_t self = getpid();
-    r->pid = k < 0 ? -1 : fork();
-    if (r->pid == 0)
-        sys_child_exec(argv, (const char *const *)environ, streams, 3, true, self);
+    r->pid = k < 0 ? -1 : start(&(struct starting){argv, streams, getpid()});
     for (int i = 0; i < 3; i++)
         fd_close(streams[i]);
     if (r->pid < 0) {
         r->pid = 0;
-        k = k < 0 ? k : err_sys(err, "fork");
+        k = k < 0 ? k : err_sys(err, "clone");
     } else {
         r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
         if (r->pidfd < 0 || fcntl(r->out, F_SETFL, O_NONBLOCK) < 0 ||
@@ -114,7 +134,7 @@ int serve_runner_order(struct serve_runner *r, uid_t user, const char *const *ar
 
 static void take_text(struct serve_runner *r)
 {
-    char chunk[65536];
+    static char chunk[64 * KIB];
     while (r->out >= 0) {
         ssize_t n = read(r->out, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR)
