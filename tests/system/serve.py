@@ -3,13 +3,14 @@
 """`cordon serve --stdio`, as clients of every revision of the protocol find it: the real programs, end to end."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tomllib
 
 import tapsys
-from mcptest import LEGACY, META, MODERN, Connection, Server, appears, connects, family, gone, named, start, stat, stop, text
+from mcptest import LEGACY, META, MODERN, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stat, stop, text
 from tapsys import Tap, users
 
 try:
@@ -213,7 +214,9 @@ def lids(who):
 def sessions(who):
     own = tapsys.cordon(programs, ["session", "new", "mine"], who)
     with Server(programs, "--profile", "standard", who=who) as s, Server(programs, "--profile", "standard", who=who) as other:
-        first = s.tool("session", action="new")["structuredContent"]["session_id"]
+        made = s.tool("session", action="new")["structuredContent"]
+        first = made["session_id"]
+        tap.ok(re.fullmatch("mcp-[a-z2-7]{26}", first) and made["expires_in_s"] == 1800, f"{who}: the handle of a session has 130 bits, and it is told when it ends", made)
         s.tool("execute_code", code="x = 41", session_id=first)
         tap.eq(s.tool("execute_code", code="x + 1", session_id=first)["structuredContent"]["value"], "42", f"{who}: a session keeps its variables")
         second = s.tool("session", action="fork", session_id=first)["structuredContent"]["session_id"]
@@ -334,6 +337,7 @@ def contained():
         s.tool("execute_code", code="1")
         front = named(s.process.pid, "cordon-front")
         tap.eq(len(front), 1, "a client has one front")
+        tap.eq(bytes_of(front[0], "cmdline").split(b"\0")[5], b"45000", "without --answer a run is answered after 45 s at the latest")
         with open(f"/proc/{front[0]}/status") as f:
             status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
         tap.eq((status.get("NoNewPrivs"), status.get("Seccomp")), ("1", "2"), "the front has no new privileges, and a table of system calls")

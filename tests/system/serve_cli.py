@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 
 import tapsys
@@ -50,6 +51,39 @@ def refused(r, what):
     tap.ok(good, f"required: {what} is refused by layer, rule and hint", r.code, r.out, r.err)
 
 
+# A server at PATH that is none: WHO listens there. Prints a line when it does, and then the first bytes that a client gives it, or nothing.
+IMPOSTOR = """
+import os, socket, sys
+path, who = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX)
+s.bind(path)
+os.chmod(path, 0o666)
+if who == "uid":
+    os.setresuid(61235, 61235, 61235)
+if who == "namespace":
+    import ctypes
+    ctypes.CDLL(None).unshare(0x10000000)  # CLONE_NEWUSER
+    for name, text in (("uid_map", "0 0 1"), ("setgroups", "deny"), ("gid_map", "0 0 1")):
+        open(f"/proc/self/{name}", "w").write(text)
+s.listen()
+print("listens", flush=True)
+c = s.accept()[0]
+c.settimeout(60)
+print(repr(c.recv(100)), flush=True)
+"""
+
+
+def impostors():
+    for who, what in (("uid", "another user, neither root's nor the socket's owner,"), ("namespace", "root of another user namespace")):
+        path.unlink(missing_ok=True)
+        with subprocess.Popen(["/usr/bin/python3", "-I", "-c", IMPOSTOR, str(path), who], stdout=subprocess.PIPE, text=True) as p:
+            p.stdout.readline()
+            refused(user("run", "--json", "-c", "1"), f"a run where {what} listens at the socket")
+            tap.eq(p.stdout.readline(), "b''\n", f"required: {what} who listens there is told nothing")
+            p.kill()
+    path.unlink()
+
+
 own.mkdir(mode=0o700)
 os.chown(own, ROOTLESS, ROOTLESS)
 ENV = {"CORDON_STATE": str(own), **config("client", ROOTLESS, "required")}
@@ -80,6 +114,7 @@ server.send_signal(signal.SIGINT)
 stop(server)
 config("client", ROOTLESS, "required")
 refused(user("run", "--json", "-c", "1"), "a run where no server answers")
+impostors()
 config("client", ROOTLESS, "preferred")
 tap.eq(user("run", "-c", "6 * 7").out, "42\n", "preferred: without a server a run is the command line's own")
 before = len(records(own))
