@@ -40,7 +40,7 @@ mount --bind proc/sys proc/sys
 mount -o remount,bind,ro proc/sys
 mount -t sysfs -o ro sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
-for n in null zero full random urandom tty; do touch dev/$n; mount --bind /dev/$n dev/$n; done
+for n in null zero full random urandom tty; do cp -a /dev/$n dev/; done
 mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
