@@ -579,7 +579,8 @@ static void explain_file(const struct flow_worker *w)
     if (*name != '/' || strncmp(name, "/workspace/", strlen("/workspace/")) == 0)
         snprintf(w->result->hint, sizeof w->result->hint,
                  "the program sees only the files that it was given: --in FILE copies one into its "
-                 "/workspace, and `cordon session put` into that of a session");
+                 "/workspace, `run --ro FILE:/workspace/NAME` shows it there, and `cordon session "
+                 "put` copies it into a session");
 }
 
 void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)

@@ -54,7 +54,9 @@ class Program:
     def shell(self, script, state=None):
         """(exit status, output) of a script in which `cordon` is the program."""
         script = f"cordon() {{ {shlex.quote(str(self.cordon))} \"$@\"; }}\n{script}"
-        environment = dict(os.environ, T=self.folder.name, **({"CORDON_STATE": state} if state else {}))
+        built = pathlib.Path(self.cordon).resolve().parent  # as README says: its programs and its library for Python
+        environment = dict(os.environ, T=self.folder.name, PATH=f"{built}:/usr/bin:/bin", PYTHONPATH=str(built / "bindings/python"), PYTHONDONTWRITEBYTECODE="1",
+                           **({"CORDON_STATE": state} if state else {}))
         r = subprocess.run(script, shell=True, stdin=subprocess.DEVNULL, timeout=60, env=environment, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", cwd=self.root)
         return r.returncode, r.stdout
