@@ -74,6 +74,8 @@ BAD = [
     (["workspace"], "a subcommand is missing, one of: create, import, log"),
     (["approve", "lsit"], "did you mean 'list'?"),
     (["run", "--lang", "perl", "-c", "1"], "'perl' is none of: python"),
+    *((["run", "--lang", word, "-c", "1"], f"this Cordon was built without {title}; .*make clean setup all") for word, title in (("ruby", "Ruby"), ("javascript", "JavaScript"), ("typescript", "TypeScript"))
+      if not (programs.bin / f"cordon-{word.replace('type', 'java')}").exists()),
     (["check", "--lang", "cobol"], "'cobol' is none of: python.*, expr"),
     (["exec"], "program|PROGRAM"),
     (["exec", "--"], "program|PROGRAM"),

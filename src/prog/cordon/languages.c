@@ -39,9 +39,21 @@ const char *languages_workers_help(void)
     return text;
 }
 
+/* Its worker is optional, and was not built. */
+static int not_built(const struct language *l, struct err *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "this Cordon was built without %s; in its source folder `make clean setup all` "
+                   "builds it with all that it can run",
+                   l->title);
+}
+
 static int unknown(const char *word, bool conditions, struct err *err)
 {
     char all[80];
+    const struct language *l = language_named(word);
+    if (l && !is_here(l))
+        return not_built(l, err);
     list(conditions, all, sizeof all);
     return err_set(err, ERR_USAGE, "--lang: '%.40s' is none of: %s", word, all);
 }
@@ -62,6 +74,8 @@ int languages_choose(const char *word, const char *file, bool conditions,
     const struct language *l = word ? language_named(word) : dot ? language_ending(dot) : NULL;
     if (word && (!l || !is_here(l)))
         return unknown(word, conditions, err);
+    if (l && !is_here(l) && l->name)
+        return not_built(l, err);
     if (l && !is_here(l))
         return err_set(err, ERR_USAGE,
                        "%.80s is %s by its ending, and there is no judge for that; run it unjudged "
