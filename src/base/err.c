@@ -37,7 +37,9 @@ int err_sys(struct err *err, const char *fmt, ...)
     err->layer[0] = 0;
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
-    const char *why = strerror(saved), *hint = saved == EFBIG ? " (raise `ulimit -f`)" : "";
+    const char *why = strerror(saved), *hint = saved == EFBIG    ? " (raise `ulimit -f`)"
+                                               : saved == EMFILE ? " (raise `ulimit -n`)"
+                                                                 : "";
     size_t tail = strlen(why) + strlen(hint) + 2, room = sizeof err->msg - 1;
     if (tail > room / 2)
         tail = room / 2;

@@ -155,6 +155,11 @@ void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
         snprintf(text, sizeof text, "killed by signal %d (%s)", o->signal,
                  sigabbrev_np(o->signal) ? sigabbrev_np(o->signal) : "?");
         flow_result_say(r, FLOW_CRASHED, NULL, "CODE", "Signal", text);
+        if (o->signal ==
+            SIGTRAP) /* how V8 ends where it gets too few addresses; node is the usual one */
+            snprintf(r->hint, sizeof r->hint,
+                     "an engine such as node reserves more than it uses, and ends so where it gets "
+                     "less: try --memory 4g");
         return;
     case JAIL_END_WALL:
     case JAIL_END_CPU:

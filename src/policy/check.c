@@ -7,6 +7,7 @@
 #include "base/near.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct checker {
     const struct policy *p;
@@ -197,6 +198,8 @@ void policy_box_check(const struct policy_box *box, struct policy_problems *prob
     check_arena(c);
     check_modules(c);
     check_collections(c);
+    if (*p->python.environment && access(p->python.environment, X_OK) < 0)
+        say(c, true, "python.environment", "there is no such folder on this machine");
     check_absolute(c, "arena.paths", &p->arena.paths, p->arena.paths.count);
     check_absolute(c, "output.scrub_paths", &p->output.scrub_paths, p->output.scrub_paths.count);
     check_absolute(c, "audit.alert_command", &p->audit.alert_command, 1);

@@ -187,7 +187,8 @@ static void mistakes(void)
         {"limits: {cpu: !!str 1s}\n", 1, 15, "a YAML tag"},
         {"version: 1\n---\nversion: 1\n", 2, 1, "a second YAML document"},
         {"limits: {cpu: 1s\n", 2, 1, "YAML: "},
-        {"limits:\n\tcpu: 1s\n", 2, 1, "YAML: "},
+        {"limits:\n\tcpu: 1s\n", 2, 1,
+         "YAML: a tab where a key or value begins; indent with blanks"},
         {"? [a]\n: b\n", 1, 3, "a key must be a word"},
         {"a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: {l: {m: 1}}}}}}}}}}}}\n", 1, 48,
          "nested deeper"},
@@ -321,6 +322,24 @@ static void mistakes(void)
         if (!tap_ok(found, "%u:%u: %s", rows[i].line, rows[i].column, rows[i].say))
             for (size_t k = 0; k < p.count; k++)
                 printf("# %u:%u: %s\n", p.items[k].line, p.items[k].column, p.items[k].text);
+        policy_problems_done(&p);
+    }
+}
+
+static void missing_environment(void)
+{
+    static const char *const yaml[] = {"python: {environment: /no/such/folder}\n",
+                                       "python: {environment: /usr}\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct policy_problems p;
+        policy_problems_init(&p);
+        if (policy_check_bytes("f.yaml", yaml[i], strlen(yaml[i]), &p) < 0)
+            abort();
+        const bool told =
+            p.count == 1 && p.items[0].warning && strstr(p.items[0].text, "no such folder");
+        tap_ok(p.errors == 0 && told == (i == 0) && p.count == (i == 0),
+               i ? "an environment that is there is no warning"
+                 : "an environment that is not on this machine is a warning");
         policy_problems_done(&p);
     }
 }
@@ -559,6 +578,7 @@ int main(int argc, char **argv)
     shipped();
     mistakes();
     all_at_once();
+    missing_environment();
     changes();
     profiles();
     return tap_done();

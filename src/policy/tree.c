@@ -89,6 +89,8 @@ struct builder {
     struct arena *mem;
     struct policy_problems *problems;
     struct policy_node *root;
+    const char *data;
+    size_t len;
     struct {
         struct policy_node *node, *last, *key; /* key: waits for its value */
     } stack[POLICY_DEPTH_MAX];
@@ -222,6 +224,8 @@ static void syntax_error(struct builder *b, const yaml_parser_t *p)
     if (p->error == YAML_READER_ERROR)
         snprintf(text, sizeof text, "not UTF-8 text: %s at byte %zu", p->problem,
                  p->problem_offset);
+    else if (at->index < b->len && b->data[at->index] == '\t')
+        snprintf(text, sizeof text, "YAML: a tab where a key or value begins; indent with blanks");
     else
         snprintf(text, sizeof text, "YAML: %s%s%s", p->problem ? p->problem : "cannot be read",
                  p->context ? " " : "", p->context ? p->context : "");
@@ -231,7 +235,7 @@ static void syntax_error(struct builder *b, const yaml_parser_t *p)
 int policy_tree_read(const char *file, const void *data, size_t len, struct arena *mem,
                      struct policy_problems *problems, struct policy_node **ret_root)
 {
-    struct builder b = {.file = file, .mem = mem, .problems = problems};
+    struct builder b = {.file = file, .mem = mem, .problems = problems, .data = data, .len = len};
     yaml_parser_t parser;
     int r = 0;
     *ret_root = NULL;

@@ -118,7 +118,8 @@ static void nobody_there(struct pool_answer *ret)
     *ret = (struct pool_answer){.declined = true,
                                 .reply = {.type = WIRE_DECLINED,
                                           .state = POOL_WHY_COLD,
-                                          .reason = "there is no holder; cordon pool start"}};
+                                          .reason = "there is no session: no holder runs; `cordon "
+                                                    "session new` makes one"}};
 }
 
 static int drop_ahead(struct pool_client *c, struct err *err);

@@ -67,6 +67,8 @@ BAD = [
     (["audit", "tial"], "'tial' is none of: tail, show, verify, export, anomalies; did you mean 'tail'?"),
     (["audit", "--follow"], "a subcommand is missing, one of: tail"),
     (["policy", "shwo"], "'shwo' is none of: show, check; did you mean 'show'?"),
+    (["policy", "check", "production"], r"production: No such file.*`cordon policy show --policy production`"),
+    (["session", "run", "nobody", "-c", "1"], "there is no session.*`cordon session new` makes one|nobody"),
     (["policy", "show", "limit"], "did you mean 'limits'?"),
     (["policy", "show", "limits.timeot"], "did you mean 'limits.timeout'?"),
     (["policy", "show", "nothing-like-it"], "cordon policy show prints all of it"),

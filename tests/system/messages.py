@@ -46,6 +46,16 @@ def refusals(who):
     s.close()
 
 
+def short_of_host(who):
+    """What the machine or the caller's own limits do not give, and what to do about it."""
+    s = State(programs, who)
+    few = subprocess.run(["/usr/bin/prlimit", "--nofile=16", *programs.command(["exec", "--", "/bin/true"], who)], env=clean_env(s.env, who), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    tap.ok(few.returncode == exits.NEVER_RAN and "(raise `ulimit -n`)" in few.stderr and "not where cordon is installed" not in few.stderr, f"{who}: too few descriptors are told as that, with what to raise", few)
+    r = s.run("exec", "--", "/bin/sh", "-c", "kill -TRAP $$")
+    tap.ok(r.code == 128 + signal.SIGTRAP and "try --memory 4g" in r.err, f"{who}: a program that ends as node does without memory is told what to try", r.story())
+    s.close()
+
+
 def rates(who):
     s = State(programs, who)
     policy = s.policy("rates: {executions: 2, window: 1000s}\n")
@@ -204,6 +214,7 @@ for who in users():
     at_a_terminal(who)
     refusals(who)
     rates(who)
+    short_of_host(who)
     queue(who)
     early(who)
     readers(who)

@@ -244,7 +244,8 @@ static int find_programs(struct starting *s, const char *nest, struct err *err)
     s->nest = open(nest, O_PATH | O_CLOEXEC);
     if (s->nest >= 0)
         return 0;
-    err_sys(err, "cordon-nest is not where cordon is installed (%s)", nest);
+    err_sys(err, errno == ENOENT ? "cordon-nest is not where cordon is installed (%s)" : "open %s",
+            nest);
     return err_layer(err, "process");
 }
 

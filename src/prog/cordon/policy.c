@@ -11,6 +11,7 @@
 #include "policy/show.h"
 #include "result.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,7 +153,15 @@ static int check_one(const struct policy_options *o, const char *file)
     policy_problems_init(&problems);
     buf_init(&out, 16 * MIB);
     if (policy_check_file(file, &problems, &err) < 0) {
-        status = complain(err.msg);
+        char line[400];
+        if (err.sys_errno == ENOENT && !strpbrk(file, "./"))
+            snprintf(line, sizeof line,
+                     "%.200s; check takes files; one that is shipped is shown by `cordon policy "
+                     "show --policy %.60s`",
+                     err.msg, file);
+        else
+            snprintf(line, sizeof line, "%.399s", err.msg);
+        status = complain(line);
     } else {
         size_t warnings = problems.count + problems.dropped - problems.errors;
         int r = o->json ? json_report(file, &problems, warnings, &out)
