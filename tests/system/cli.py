@@ -50,6 +50,7 @@ BAD = [
     (["session", "new", "--ro", "/usr"], "--ro: /usr belongs to the interpreter that a session is forked from"),
     (["repl", "--out=x"], "--out is not for this command"),
     (["run", "-timeout", "5s", "-c", "1"], "unknown option -timeout; did you mean --timeout"),
+    (["run", "--timout", "5s", "-c", "1"], "unknown option --timout; did you mean --timeout"),
     (["run", "-h1"], r"-h \(--help\) takes no value"),
     (["run", "-c", "1", "-x"], "unknown option -x; see --help"),
     (["run", "file.py", "-x"], "unknown option -x; what is for the program comes after --"),

@@ -28,6 +28,7 @@ tapsys.enter_empty_network()
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 MARK = b">>> "
+GREEN = b"\x1b[32m>>>\x1b[0m "  # the same where the terminal has colours
 
 
 class Screen:
@@ -79,7 +80,7 @@ class Screen:
 class Terminal:
     """A pty of 40 lines and 100 columns with `cordon repl` on it."""
 
-    def __init__(self, u, *options, term="xterm", more={}):
+    def __init__(self, u, *options, term="xterm", more={}, mark=MARK):
         self.main, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.theirs = theirs
@@ -89,7 +90,7 @@ class Terminal:
         # a session of its own with this terminal: Ctrl-C reaches who is in front of it
         self.p = subprocess.Popen(["/usr/bin/setsid", "--ctty", "--wait", *programs.command(["repl", *options], u.who)],
                                   stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd="/")
-        self.expect(MARK)
+        self.expect(mark)
 
     def more(self):
         if select.select([self.main], [], [], 0.1)[0]:
@@ -195,6 +196,15 @@ def edit(u):
     modes = termios.tcgetattr(t.theirs)[3] & (termios.ECHO | termios.ICANON)
     u.ok(modes == termios.ECHO | termios.ICANON and t.seen.rindex(b"\x1b[?2004l") > t.seen.rindex(b"\x1b[?2004h"), "the prompt leaves the terminal as it was", modes)
     t.close()
+
+
+def colour(u):
+    for variable, mark in (("1", MARK), ("", GREEN)):
+        t = Terminal(u, more={"NO_COLOR": variable}, mark=mark)
+        u.ok((GREEN in t.seen) == (mark == GREEN) and mark in t.seen, f"the mark of the prompt is {'green' if mark == GREEN else 'plain where NO_COLOR is set'}", t.tail())
+        t.type(b"\x04")
+        t.wait()
+        t.close()
 
 
 def hostile(u, t):
@@ -519,6 +529,7 @@ for who in tapsys.users():
         tap.skip(f"{who}: the prompt at a terminal", "built without libedit")
     else:
         edit(user)
+        colour(user)
         history(user)
         interrupt(user)
         pictures(user)
