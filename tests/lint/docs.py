@@ -153,6 +153,9 @@ def picture_faults(text):
 
 pictures = sorted((root / "docs").glob("*.svg"))
 case(pictures, "there are pictures to look at")
+first = read("README.md").split("\n## ")[0]
+case(re.search(r"^!\[[^\]]{20,}\]\(docs/cordon\.svg\)$", first, re.M) and (root / "docs/cordon.svg").is_file(), "README.md shows the picture of the layers on its first screen, with its words")
+case(len(re.findall(r"^    \$ ", first, re.M)) == 3, "README.md has three commands and their output on its first screen", first)
 for p in pictures:
     faults = picture_faults(p.read_text())
     case(not faults, f"{p.relative_to(root)}: readable on light and dark", *faults)

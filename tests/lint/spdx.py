@@ -3,6 +3,7 @@
 (#!, #compdef) comes before it.
 
 Usage: spdx.py SOURCE [--write]. TAP, one case a kind of file; --write puts the line where it is missing."""
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -53,6 +54,9 @@ def has(text, line):
     return text[place(text):].startswith(line + "\n")
 
 
+APACHE = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"  # of the text, as Debian has it in /usr/share/common-licenses
+text = root / "LICENSE"
+case(text.is_file() and hashlib.sha256(text.read_bytes()).hexdigest() == APACHE, "LICENSE is the Apache License 2.0, word for word")
 case(not has("int x;\n", C) and has(C + "\n", C) and has("#!/bin/sh\n" + HASH + "\n", HASH) and not has("int x;\n" + C + "\n", C),
      "a line that is missing or stands further down is seen")
 missing, count = {}, 0
