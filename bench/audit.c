@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the audit costs: records by the batch, one run's two records with and without fsync, a start, a verify. As
- * ratios too: of what the kernel takes for the same bytes without us. */
+/* What the audit costs: records by the batch, one run's two records with and without fsync, a start, a verify; of a
+ * million records, to find those of one execution (`audit show`) and the youngest (`audit tail --since`). As ratios
+ * too: of what the kernel takes for the same bytes without us. */
 #include "audit/audit.h"
 #include "audit/read.h"
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BATCH          1000
@@ -19,6 +21,9 @@
 #define ROUNDS         5
 #define GOAL_BATCH     50000.0
 #define GOAL_APPEND_US 30.0
+#define MANY           1000000
+#define YOUNG          10
+#define GOAL_FIND_MS   50.0
 
 static char state[] = "/var/tmp/cordon-bench-audit-XXXXXX";
 
@@ -154,6 +159,81 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
+/* ---- to find a few among many ---- */
+
+static const char rare[] = "fedcba9876543210fedcba9876543210";
+
+static uint64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / CLOCK_NS_PER_MS;
+}
+
+/* As many more records as bring the log to a million, then YOUNG of one execution. Returns the time before those. */
+static uint64_t fill(uint64_t records)
+{
+    struct err err = ERR_INIT;
+    struct audit_facts own = facts;
+    own.execution_id = rare;
+    own.outcome = &outcome;
+    for (; records + YOUNG < MANY; records += (uint64_t)BATCH * BATCHES)
+        (void)batched();
+    const uint64_t moment = wall_ms() + 1;
+    while (wall_ms() < moment) /* no other record has this millisecond */
+        ;
+    struct audit *a = start(AUDIT_SYNC_OFF);
+    for (int i = 0; i < YOUNG; i++)
+        if (audit_event(a, AUDIT_TOOL, &own, &err) < 0)
+            give_up(&err);
+    audit_close(a);
+    return moment;
+}
+
+/* Milliseconds until all are read: those of the execution ID, or where that is NULL those since MOMENT. */
+static double find(const char *id, uint64_t moment)
+{
+    struct audit_walk *w;
+    struct audit_step step;
+    struct err err = ERR_INIT;
+    int seen = 0, r;
+    double t = now();
+    if (audit_walk_new(state, &w, &err) < 0)
+        give_up(&err);
+    if (id)
+        audit_walk_find(w, id);
+    else
+        audit_walk_since(w, moment);
+    while ((r = audit_walk_next(w, &step, &err)) == 1)
+        seen++;
+    audit_walk_free(w);
+    t = (now() - t) * 1e3;
+    if (r < 0)
+        give_up(&err);
+    if (seen < YOUNG) {
+        fprintf(stderr, "audit bench: %d records are found, not %d\n", seen, YOUNG);
+        exit(2);
+    }
+    return t;
+}
+
+/* Whether both are within the goal. */
+static bool find_few(uint64_t records)
+{
+    double show = 1e9, since = 1e9;
+    const uint64_t moment = fill(records);
+    for (int i = 0; i < ROUNDS; i++) {
+        show = least(show, find(rare, 0));
+        since = least(since, find(NULL, moment));
+    }
+    printf("%-46s %9.1f ms\n", "of a million records, those of one execution", show);
+    printf("%-46s %9.1f ms\n", "of a million records, the youngest", since);
+    const bool met = show <= GOAL_FIND_MS && since <= GOAL_FIND_MS;
+    printf("goal: a few of a million records are found within %.0f ms: %s\n", GOAL_FIND_MS,
+           met ? "met" : "missed");
+    return met;
+}
+
 int main(void)
 {
     double rate = 0, begin = 1e9, end = 1e9, sbegin = 1e9, send = 1e9, plain = 1e9, synced = 1e9,
@@ -195,6 +275,7 @@ int main(void)
     bool met = v.good && rate >= GOAL_BATCH && begin <= GOAL_APPEND_US && end <= GOAL_APPEND_US;
     printf("goal: at least %.0f records/s batched, at most %.0f us an append without fsync: %s\n",
            GOAL_BATCH, GOAL_APPEND_US, met ? "met" : "missed");
+    met = find_few(v.records) && met;
     if (fork() == 0) {
         execl("/bin/rm", "rm", "-rf", state, (char *)NULL);
         _exit(127);
