@@ -3,21 +3,12 @@
  * and alone where there is none. One table, soft and hard the same unless a row says why not. */
 #include "jail/inside.h"
 
-#include <errno.h>
-#include <sys/resource.h>
+#include "sys/rlimit.h"
+
 
 static int lower(const char *name, int id, rlim_t soft, rlim_t hard, struct err *err)
 {
-    struct rlimit now, want = {soft, hard};
-    if (setrlimit((__rlimit_resource_t)id, &want) == 0)
-        return 0;
-    if (errno != EPERM || getrlimit((__rlimit_resource_t)id, &now) < 0)
-        return err_sys(err, "read %s", name);
-    if (want.rlim_max > now.rlim_max) /* the caller's own limit is lower: it stays */
-        want.rlim_max = now.rlim_max;
-    if (want.rlim_cur > want.rlim_max)
-        want.rlim_cur = want.rlim_max;
-    return setrlimit((__rlimit_resource_t)id, &want) < 0 ? err_sys(err, "set %s", name) : 0;
+    return sys_rlimit_lower(id, soft, hard) < 0 ? err_sys(err, "set %s", name) : 0;
 }
 
 int jail_rlimits_apply(const struct jail_spec *spec, struct err *err)

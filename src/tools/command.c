@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "sys/fd.h"
+#include "sys/rlimit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,10 +46,10 @@ struct running {
 static int limit_it(const struct tools_command *c)
 {
     const rlim_t seconds = c->timeout_ms / 1000 + 1;
-    const struct rlimit memory = {c->memory, c->memory}, core = {0, 0},
-                        files = {DESCRIPTORS, DESCRIPTORS}, cpu = {seconds, seconds + 1};
-    return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_CORE, &core) < 0 ||
-                   setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CPU, &cpu) < 0
+    return sys_rlimit_lower(RLIMIT_AS, c->memory, c->memory) < 0 ||
+                   sys_rlimit_lower(RLIMIT_CORE, 0, 0) < 0 ||
+                   sys_rlimit_lower(RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS) < 0 ||
+                   sys_rlimit_lower(RLIMIT_CPU, seconds, seconds + 1) < 0
                ? -1
                : 0;
 }

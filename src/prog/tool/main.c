@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "jail/confine.h"
 #include "sys/fd.h"
+#include "sys/rlimit.h"
 #include "tools/api.h"
 #include "wire/msg.h"
 
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
@@ -234,12 +234,12 @@ static int make_index(void)
 
 static int limit_itself(void)
 {
-    const struct rlimit memory = {LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY}, files = {128, 128},
-                        size = {LIMIT_INDEX, LIMIT_INDEX},
-                        seconds = {2 * LIMIT_TOOL_MS / 1000, 2 * LIMIT_TOOL_MS / 1000};
+    const rlim_t seconds = 2 * LIMIT_TOOL_MS / 1000;
     (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond it fails instead */
-    return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
-                   setrlimit(RLIMIT_FSIZE, &size) < 0 || setrlimit(RLIMIT_CPU, &seconds) < 0
+    return sys_rlimit_lower(RLIMIT_AS, LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY) < 0 ||
+                   sys_rlimit_lower(RLIMIT_NOFILE, 128, 128) < 0 ||
+                   sys_rlimit_lower(RLIMIT_FSIZE, LIMIT_INDEX, LIMIT_INDEX) < 0 ||
+                   sys_rlimit_lower(RLIMIT_CPU, seconds, seconds) < 0
                ? -1
                : 0;
 }
