@@ -90,30 +90,39 @@ static void tell_unserved(struct flow *f, const struct err *err)
                        0);
 }
 
-/* Dead, or not itself any more: what it was asked for has failed. One that died of a request may do so again, and is not
- * started anew. One that somebody else killed is: it keeps nothing between two requests. What became of a request that
- * was under way then nobody knows, and a program that is told of a broken disk would be blamed for a fault of the host: so
- * the run ends. A session has more to lose than a call, and goes on. */
+static void say_ended(int status, char out[FLOW_FILES_ENDED])
+{
+    snprintf(out, FLOW_FILES_ENDED, "cordon-tool, which served the files, %s%d",
+             WIFSIGNALED(status) ? "was killed by signal " : "ended with status ",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Dead, or not itself any more: what it was asked for has failed. One that a request crashed may be crashed again, and is not
+ * started anew. One that somebody else killed, or that gave up because the host has no descriptor or memory for it, is: it
+ * keeps nothing between two requests. What became of a request that was under way then nobody knows, and a program that
+ * is told of a broken disk would be blamed for a fault of the host: so the run ends. A session has more to lose than a
+ * call, and goes on. */
 static bool lost(struct flow *f)
 {
     struct pollfd end = {.fd = f->files_process.sock};
     const bool gone = poll(&end, 1, 0) == 1 && (end.revents & POLLHUP); /* before we killed it */
     const int status = tools_process_end(&f->files_process);
-    const bool killed = gone && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    const bool by_host =
+        gone && (WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     const bool asked = f->files_asked;
     struct err err = ERR_INIT;
+    char how[FLOW_FILES_ENDED];
+    say_ended(status, how);
     f->files_asked = false;
-    f->files_lost = !killed;
-    if (killed && !asked)
+    f->files_lost = !by_host;
+    if (by_host && !asked)
         return false;
-    if (killed && !flow_in_session(f)) {
-        f->files_killed = true;
+    if (by_host && !flow_in_session(f)) {
+        memcpy(f->files_ended, how, sizeof how);
         jail_run_lost(f->run);
         return false;
     }
-    (void)err_set(&err, ERR_STATE, "cordon-tool, which served the files, %s%d",
-                  WIFSIGNALED(status) ? "was killed by signal " : "ended with status ",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    (void)err_set(&err, ERR_STATE, "%s", how);
     tell_unserved(f, &err);
     if (asked)
         (void)!say_failed(f, f->files_id, EIO);
@@ -122,10 +131,13 @@ static bool lost(struct flow *f)
 
 void flow_files_explain(struct flow *f)
 {
-    if (f->files_killed)
-        flow_result_say(f->result, FLOW_CRASHED, "process", "CODE", "JailLost",
-                        "cordon-tool, which served the program's files, was killed from outside; "
-                        "run it again, or see the kernel's log");
+    char text[200];
+    snprintf(text, sizeof text,
+             "the jail was killed from outside: %s; run it again, or see `cordon doctor` and the "
+             "kernel's log",
+             f->files_ended);
+    if (f->files_ended[0])
+        flow_result_say(f->result, FLOW_CRASHED, "process", "CODE", "JailLost", text);
     else if (f->files_stopped && f->result->status == FLOW_TIMEOUT)
         flow_result_say(f->result, FLOW_CRASHED, "process", "CODE", "JailLost",
                         "cordon-tool, which served the program's files, was stopped from outside, "

@@ -25,6 +25,7 @@ struct flow_contents {
     char sum[65];
 };
 
+#define FLOW_FILES_ENDED 80
 struct flow {
     const struct flow_request *req;
     struct flow_result *result;
@@ -61,7 +62,7 @@ struct flow {
     struct tools_process files_process; /* serves the guest's files; pid 0: none */
     int files_program;                  /* cordon-tool, open; -1: not yet */
     bool files_asked, files_lost;       /* a request is under way; the process died of itself */
-    bool files_killed;                  /* it was killed during a request: so the run ended */
+    char files_ended[FLOW_FILES_ENDED]; /* during a request, and so the run ended, too */
     bool files_stopped;                 /* a request was under way at the end, and it was stopped */
     unsigned files_starts;              /* of the process */
     bool generation_cut;                /* a model was cut that llm() asked, and no tier was left */

@@ -64,6 +64,7 @@ static const struct {
     {NULL, "SessionError", GATE_ERROR_HOST},   /* gone, busy, or ended by somebody else */
     {"refused", "GateError", GATE_ERROR_HOST}, /* the gate's own state cannot be used */
     {"crashed", "JailLost", GATE_ERROR_HOST},  /* its jail was killed, not the program */
+    {NULL, "WorkspaceError", GATE_ERROR_HOST}, /* it ran, and its files could not be kept */
     {NULL, "SchemaError", GATE_ERROR_SCHEMA},
     {NULL, "jsonschema.exceptions.ValidationError", GATE_ERROR_SCHEMA},
     {"blocked", NULL, GATE_ERROR_REFUSAL},

@@ -83,6 +83,7 @@ static void test_categories(void)
         {"memory", "MemoryError", "CODE"},
         {"crashed", "Signal", "CODE"},
         {"crashed", "JailLost", "HOST"},
+        {"error", "WorkspaceError", "HOST"},
         {"blocked", "ValidationError", "REFUSAL"},
         {"blocked", "SecurityError", "REFUSAL"},
         {"denied", "GateError", "REFUSAL"},

@@ -54,7 +54,7 @@ class Command:
         if not self.judges:
             return True
         if isinstance(answer, dict) and "status" in answer:
-            lost = answer["status"] == "crashed" and (answer["error"] or {}).get("type") == "JailLost"
+            lost = (answer["status"], (answer["error"] or {}).get("type")) in (("crashed", "JailLost"), ("error", "WorkspaceError"))
             return (answer["status"] == "refused" or lost) and ("error" not in answer or (answer["error"] or {}).get("category") == "HOST")
         return run.code == exits.NEVER_RAN or run.code == exits.by_signal(signal.SIGKILL) and "killed from outside" in run.err
 
@@ -103,6 +103,19 @@ class Close(InSession):
         for s in home.sessions():
             home("session", "close", s)
         return []
+
+
+class InWorkspace(Command):
+    """A run whose files are committed."""
+    name_of_it = "faults"
+
+    def prepare(self, home):
+        r = home("workspace", "create", self.name_of_it)
+        return None if r.code == 0 or home("workspace", "log", self.name_of_it).code == 0 else f"no workspace could be made: {r.story()}"
+
+    def after(self, home, lost):
+        r = home("workspace", "log", self.name_of_it)
+        return [] if r.code == 0 else [f"workspace log afterwards: {r.story()}"]
 
 
 class Switch(Command):
@@ -190,6 +203,8 @@ def all_commands(home):
         Command("run warm", ["run", "--json", "-"], run_says("1\n", "49995000"), text="print(1)\nsum(range(10000))\n", json=True, **warm),
         Command("run warm, as text", ["run", "--timeout", "10s", "-"], lambda r: r.out == LINES, text=printer, **warm),
         Command("run with files", ["run", "--json", *COLD, "-"], run_says("3000\n"), text=FILES, json=True, **{**jail, "victims": JAIL + ("server of files",)}),
+        InWorkspace("run in a workspace", ["run", "--json", "--workspace", InWorkspace.name_of_it, "-"], run_says("42\n"), text="open('f', 'a').write('x')\nprint(6 * 7)\n", json=True,
+                    **{**jail, "victims": JAIL + ("keeper of workspaces",)}),
         Command("check", ["check", "--json", "-"], lambda r: r["is_safe"] is True, text="print(1)\n", json=True, **{**jail, "holds_place": False}),
         Command("eval", ["eval", "--json", "ctx['a'] > 1", "--ctx", '{"a": 2}'], lambda r: r["value"] is True, json=True, prints=True),
         Command("eval of a stream", ["eval", "ctx['household_income'] >= 0", "--ndjson"], lambda r: r.out == CONTEXTS, text=CONTEXTS, prints=True),

@@ -22,6 +22,7 @@ POLICY = """version: 1
 rates: {executions: 1000, window: 1ms, concurrent: 10}
 breakers: {failures: 1000, counts: [lost]}
 approval: {iterations: 0}
+workspaces: {free: 0, free_percent: 0}
 audit: {sync: "on", duplicates: 0, failures: 0, slow_factor: 0, violations: 0}
 """  # ten places, as people have; records on the disk before a program runs, as people have
 SMALL = 16 << 20

@@ -26,7 +26,7 @@ def find(victim, home, client):
         templates = [t for n in nests for t in named(n, "cordon-python")]
         return templates if victim == "template" else [i for t in templates for i in named(t, "cordon-python")]
     own = {"builder": "cordon", "nest": "cordon-nest", "janitor": "cordon-janitor", "approvals": "cordon-approvals", "new holder": "cordon-holder",
-           "server of files": "cordon-tool"}
+           "server of files": "cordon-tool", "keeper of workspaces": "cordon-workspace"}
     return named(client.pid, own[victim]) or (named(os.getpid(), own[victim]) if victim == "new holder" else [])
 
 
@@ -201,7 +201,7 @@ class LittleMemory(Fault):
 
     def excuses(self, command, run):
         # a program that is too large for its loader is ended by the kernel before it is one
-        return run.code == -signal.SIGSEGV and self.size < 4 << 20 and not run.out
+        return run.code == -signal.SIGSEGV and self.size < 5 << 20 and not run.out
 
 
 class SmallGroup(Fault):

@@ -102,8 +102,8 @@ def state_files(home):
     """Names in the state folder and below that a run has no business to leave."""
     known = ("audit", "seal", "run", "gate.live", "stop.bell", "approvals", "stopped")
     return [str(p.relative_to(home.state)) for p in home.state.rglob("*")
-            if not p.name.startswith(known) and p.parent.name not in ("audit", "seal", "run", "approvals")
-            or p.name.endswith((".tmp", ".new", "~"))]
+            if home.state / "workspaces" not in (p, *p.parents)  # what is left half done there goes with the next command: workspace.py
+            and (not p.name.startswith(known) and p.parent.name not in ("audit", "seal", "run", "approvals") or p.name.endswith((".tmp", ".new", "~")))]
 
 
 def left(home):

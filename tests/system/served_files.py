@@ -7,6 +7,7 @@ are in guards_lost.py."""
 import atexit
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -301,6 +302,9 @@ def server(p):
     told = lambda r: any(v["rule"] == "py.files.unserved" and "signal 11" in v["detail"] for v in r["violations"] or ())
     r, _ = until_hit(lambda: p.run(APPENDS), signal.SIGSEGV, told)
     p.ok(told(r) and r["status"] == "ok" and r["stdout"] == "5\n5\n", "a program whose files' process dies of a request gets an error, which is told, and runs on", r)
+    for name, limit, most in (("descriptors", resource.RLIMIT_NOFILE, 100), ("address space", resource.RLIMIT_AS, 400 << 20)):
+        r = p.run("open('x', 'w').write('1')\nprint(open('x').read())", preexec_fn=lambda: resource.setrlimit(limit, (most, most)))
+        p.ok(r["stdout"] == "1\n", f"a program has its files where the user's own limit of {name} is below that of the process that serves them", r)
     p("session", "new", "struck")
     told = lambda r: any(v["rule"] == "py.files.unserved" and "signal 9" in v["detail"] for v in r["violations"] or ())
     call = lambda code="import os\nos.path.exists('x') and os.remove('x')\n" + APPENDS: p("session", "run", "struck", "--json", "-c", code)

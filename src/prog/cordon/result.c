@@ -86,6 +86,12 @@ int result_usage(const char *who, const struct err *err)
     return EXIT_NEVER_RAN;
 }
 
+/* What a process of ours failed at or died of is no mistake of the caller's, though its errno stayed there. */
+static bool is_refusal(const struct err *err)
+{
+    return err_is_host(err) || err->code == ERR_STATE;
+}
+
 int result_refused(const char *who, bool json, const struct err *err)
 {
     struct flow_result result;
@@ -100,7 +106,7 @@ int result_refused(const char *who, bool json, const struct err *err)
 
 int result_failed(const char *who, bool json, const struct err *err)
 {
-    return err_is_host(err) ? result_refused(who, json, err) : result_usage(who, err);
+    return is_refusal(err) ? result_refused(who, json, err) : result_usage(who, err);
 }
 
 static int put_note(const struct intake_note *n, struct buf *line)
@@ -379,7 +385,7 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
 int result_unjudged(const char *who, bool json, const struct err *err)
 {
     struct flow_result result;
-    if (!err_is_host(err)) {
+    if (!is_refusal(err)) {
         result_complain(who, err->msg);
         return EXIT_USAGE;
     }
