@@ -16,7 +16,7 @@ import gatetest
 import proxytest
 from gatetest import apart
 from proxytest import DONE, KEY, LOOP, chat, words
-from tapsys import Programs, Tap, clean_env, users
+from tapsys import SLOW, Programs, Tap, clean_env, users
 
 tap, programs = Tap(), Programs(sys.argv[1])
 shutil.copytree(pathlib.Path(__file__).parents[2] / "policies", programs.bin / "policies")  # as they are shipped
@@ -136,7 +136,7 @@ class Bench:
 
     def policy(self, judges, more=""):
         rows = "".join(f"    - {row}\n" for row in judges)
-        return self.s.policy("rates: {executions: 1000}\nbreakers: {failures: 1000}\naudit: {sync: \"off\"}\narena:\n  enabled: true\n  timeout: 20s\n" + more +
+        return self.s.policy("rates: {executions: 1000}\nbreakers: {failures: 1000}\naudit: {sync: \"off\"}\narena:\n  enabled: true\n  timeout: 60s\n" + more +
                              (f"  judges:\n{rows}" if judges else ""))
 
     def run(self, policy, text="print(1)\n", *options, **more):
@@ -150,7 +150,7 @@ class Bench:
 def stances(who):
     b = Bench(who)
     for name, (_, refusal) in MODELS.items():
-        wait = ", timeout: 1s" if name == "stalled" else ""
+        wait = f", timeout: {SLOW}s" if name == "stalled" else ""
         r = b.run(b.policy([f"{{name: reviewer, model: {name}{wait}}}", f"{{name: sceptic, model: {'honest' if name != 'split' else 'split'}, prompt: sceptic}}"]))
         if refusal is None:
             tap.ok(r["status"] == "ok" and r["stdout"] == "1\n", f"{who}: {name}: a program that both models approve runs", r.story())

@@ -14,7 +14,7 @@ import exits
 import gatetest
 import proxytest
 from proxytest import DONE, KEY, LOOP, chat, usage, words
-from tapsys import Programs, Tap, until, users
+from tapsys import SLOW, Programs, Tap, until, users
 
 tap, programs = Tap(), Programs(sys.argv[1])
 proxytest.own_network()
@@ -225,15 +225,15 @@ def aborted(who):
 
 
 def failures(who):
-    d = Desk(who, "llm: {timeout: 2s}\nbreakers: {failures: 100}\n")
-    r = d.run(TRY + "t('x', model='stall'); t('x', model='gone'); t('x', model='nobody')\n", "--timeout", "60s")
+    d = Desk(who, f"llm: {{timeout: {5 * SLOW}s}}\nbreakers: {{failures: 100}}\n")
+    r = d.run(TRY + "t('x', model='stall'); t('x', model='gone'); t('x', model='nobody')\n", "--timeout", f"{60 * SLOW}s")
     got = lines(r)
     tap.eq([g[0] for g in got if isinstance(g, list)], ["timeout", "host", "refusal"], f"{who}: too late, broken off and not there: each has its category", r.story())
     tap.ok(len(got) == 3 and "llm.timeout" in got[0][1] and "no model 'nobody'" in got[2][1], f"{who}: a call without an answer says what is wrong", got)
     tap.ok(upstream.asked("up-stall")[-1].over.wait(proxytest.PATIENCE), f"{who}: an upstream that nobody waits for any more is closed")
     d.close()
     d = Desk(who)
-    r = d.run("print('begun')\nllm('x', model='stall')\n", "--timeout", "1s")
+    r = d.run("print('begun')\nllm('x', model='stall')\n", "--timeout", f"{3 * SLOW}s")
     tap.ok(r["status"] == "timeout" and r["stdout"] == "begun\n", f"{who}: the time of a call counts against the run, as that of any tool", r.story())
     tap.ok([c["status"] for c in d.calls()] == ["error"], f"{who}: a call that the run did not live to see is on record", d.calls())
     d.close()
@@ -278,6 +278,17 @@ def allowed(who):
     asks = d.s.policy(open(d.policy).read() + "tools: {llm: {risk: medium, approval: true}}\n")
     r = d.s.run("run", "--json", "--policy", asks, "--no-wait", "--profile", "standard", "--tool", "llm", "-", text=TRY + "t('x')\n")
     tap.ok(r.rules() == ["gate.approval"], f"{who}: a person is asked about llm() where the policy says so", r.story())
+    d.close()
+
+
+def in_workers(who):
+    """A worker asks as its caller does, from the same 50 calls; a type that does not have it does not."""
+    d = Desk(who, "sessions: {tool_calls: 3}\n")
+    text = TRY + "print(json.dumps(SpawnWorker('execute', 'print(llm(\"x\")[\"text\"])')['stdout']))\n" \
+        "print(json.dumps(SpawnWorker('explore', 'llm(\"x\")')['status']))\nt('x')\n"
+    r = d.s.run("run", "--json", "--policy", d.policy, "--profile", "standard", "--worker", "execute", "-", text=text)
+    got = lines(r)
+    tap.ok(got[:1] == ["four\n"] and len(got) == 3 and "limit of 3 calls" in str(got[2]) and "limit.calls" in r.rules(), f"{who}: a worker's llm() is a call of its caller's session", r.story())
     d.close()
 
 
@@ -348,6 +359,6 @@ def in_a_session(who):
 for person in users():
     answers(person)
     gone(person)
-for part in (languages, system_messages, marked, aborted, failures, counted, allowed, recorded, in_a_session):
+for part in (languages, system_messages, marked, aborted, failures, counted, allowed, in_workers, recorded, in_a_session):
     part(users()[-1])
 tap.done()
