@@ -2,6 +2,7 @@
 /* Upstreams and clients of the gateway. Neither has a secret in it: a key and a token are named by the file or the variable that holds
  * them, so that a policy can be shown to anybody. An address without TLS is refused unless it is this machine's own. */
 #include "policy/load.h"
+#include "sys/gateway.h"
 
 #include <string.h>
 
@@ -155,6 +156,9 @@ static bool read_client(struct policy_loader *l, const struct policy_node *n,
         policy_load_problem(l, n,
                             "a client needs a name of at most 40 characters and the absolute path "
                             "of its token_file");
+    else if (strcmp(c->name, GATEWAY_LLM) == 0 || strcmp(c->name, GATEWAY_ARENA) == 0)
+        policy_load_problem(
+            l, n, "client %s: runs are called that at the gateway; take another name", c->name);
     else if (text && policy_value_read(&budget, text, &l->box->mem, &at, &err) < 0)
         policy_load_problem(l, b, "budget of a client: %s", err.msg);
     else {

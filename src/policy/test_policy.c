@@ -245,6 +245,8 @@ static void mistakes(void)
          "'a' comes twice"},
         {"arena: {judges: [{name: a, command: [/x]}], quorum: 2}\n", 1, 45,
          "more than there are judges"},
+        {"proxy: {clients: [{name: llm, token_file: /x}]}\n", 1, 19,
+         "client llm: runs are called that at the gateway"},
         {"upstreams: {a: {url: \"http://api.example.com/v1\", shape: openai, tier: worker, "
          "models: [m]}}\n",
          1, 22, "http:// is for 127.0.0.1"},

@@ -142,7 +142,7 @@ static void test_parts(void)
 {
     static const char whole[] =
         OK "Content-Length: 68" END
-           "{\"choices\":[{\"message\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}x";
+           "{\"choices\":[{\"message\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]} ";
     const size_t len = sizeof whole - 2;
     struct ask_answer a;
     int taken = 0;

@@ -12,11 +12,6 @@
 
 #define TOKEN_NAME "proxy-token"
 
-static bool is_taken(const char *name)
-{
-    return strcmp(name, GATEWAY_LLM) == 0 || strcmp(name, GATEWAY_ARENA) == 0;
-}
-
 /* Those that the policy names. */
 static int read_named(const struct policy *p, struct clients *c, struct err *err)
 {
@@ -26,11 +21,7 @@ static int read_named(const struct policy *p, struct clients *c, struct err *err
         c->names[i] = p->proxy.clients[i].name;
         c->budgets[i] = p->proxy.clients[i].budget;
         snprintf(what, sizeof what, "client %s: token_file", c->names[i]);
-        r = is_taken(c->names[i])
-                ? err_set(err, ERR_USAGE,
-                          "client %s: runs are called that at the gateway; take another name",
-                          c->names[i])
-                : token_read(what, p->proxy.clients[i].token_file, c->tokens[i], err);
+        r = token_read(what, p->proxy.clients[i].token_file, c->tokens[i], err);
         for (size_t k = 0; r == 0 && k < i; k++)
             if (strcmp(c->tokens[i], c->tokens[k]) == 0)
                 r = err_set(err, ERR_USAGE, "clients %s and %s have the same token", c->names[k],
