@@ -2,14 +2,16 @@
 """What holds for every language that has a worker, from one list (languages.py).
 
 Usage: mechanisms.py BUILD. A warm child says what a cold run says; a session keeps what calls bind, is interrupted, asked for input, forked;
-refusals are not hidden by a crowd of others; forged messages are not believed; without judge and guards a program of strict reaches nothing."""
+refusals are not hidden by a crowd of others; forged messages are not believed; of a model's answer only the program goes on; without judge and guards a program of strict reaches nothing."""
 import atexit
+import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
 
+import gatetest
 import languages
 import pooltest
 import tapsys
@@ -153,6 +155,23 @@ def guards_lost(u, language):
         ours.chmod(0o755)
 
 
+def taken_in(u, language):
+    """Of a model's answer only the program goes further than intake: what stands around it is in no record, and nothing that is too long is judged."""
+    s = gatetest.State(programs, u.who)
+    profile, program = language.answers[0]
+    raw = f"<think>private-thought</think>\nprivate-prose\n```{language.name}\n{program}```\nprivate-end\n"
+    r = s.run("run", "--json", "--profile", profile, "--intake", "text", "-", text=raw)
+    took, records = r["intake"] or {}, json.dumps(s.audit())
+    tap.ok(r["status"] == "ok" and took.get("language") == language.name and took.get("line") == 4, f"{u.who}: {language.name}: the block of an answer is run, and where it stood is told", r.story())
+    alone = s.run("run", "--json", "--profile", profile, "--lang", language.name, "--intake", "source", "-", text=program)
+    begins = [e["code_hash"] for e in s.audit() if e["kind"] == "begin"]
+    tap.ok("private-" not in records and begins == [hashlib.sha256(program.encode()).hexdigest()] * 2, f"{u.who}: {language.name}: the record has the program alone, as if it had come by itself", alone.story(), begins)
+    for how in ("text", "source"):
+        long = s.run("run", "--json", "--profile", profile, "--lang", language.name, "--intake", how, "-", text=program * ((1 << 20) // len(program) + 2))
+        tap.ok(long["status"] == "blocked" and long.rules() == ["size"], f"{u.who}: {language.name}: {how}: more than a megabyte is refused by its size", long.story())
+    s.close()
+
+
 def differently_compiled(u):
     """A variable of an earlier call decides what a text means: the judge compiles it with that variable."""
     u("session", "new", "--lang", "ruby", "--profile", "standard", "divides")
@@ -185,6 +204,7 @@ for who in tapsys.users()[-1:]:
         session(u, language)
         crowd(u, language)
         forged(u, language)
+        taken_in(u, language)
     if languages.RUBY in languages.built(programs):
         differently_compiled(u)
     for language in languages.built(programs):
