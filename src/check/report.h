@@ -26,7 +26,8 @@
 #define CHECK_RULE_STRUCTURE                                                                       \
     "structure" /* the text is not the method that was asked for                                   \
                  */
-#define CHECK_RULE_TAMPERED "tampered" /* an earlier cell changed the parser's own types */
+#define CHECK_RULE_MISSING  "js.module.missing" /* a file that a program imports is not there */
+#define CHECK_RULE_TAMPERED "tampered"          /* an earlier cell changed the parser's own types */
 
 struct check_finding {
     const char *rule;  /* id: py.call.eval */

@@ -26,6 +26,16 @@ static void take_verdict(struct flow *f, struct flow_result *verdict)
     r->judged = verdict->judged;
 }
 
+/* Files that the program imports are in the session, and not in the clean child. That one is right about all the rest; what is imported is judged
+ * by the session's own judge, before it runs, and refused there if there is no such file. */
+static bool wants_files(const struct flow *f, const struct flow_result *verdict)
+{
+    bool only = f->language->imports && verdict->violation_count > 0;
+    for (size_t i = 0; i < verdict->violation_count; i++)
+        only = only && strcmp(verdict->violations[i].rule, CHECK_RULE_MISSING) == 0;
+    return only;
+}
+
 int flow_precheck(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
@@ -61,7 +71,7 @@ int flow_precheck(struct flow *f, struct err *err)
     clean.spec.env = (const char **)pool_env;
     clean.spec.envc = POOL_ENV;
     int r = flow_run(&clean, &verdict, err);
-    if (r == 0 && verdict.status != FLOW_OK) {
+    if (r == 0 && verdict.status != FLOW_OK && (other || !wants_files(f, &verdict))) {
         take_verdict(f, &verdict);
         r = FLOW_STOP;
     } else if (r == 0) {

@@ -233,6 +233,18 @@ def modules(who):
             tap.ok(r["status"] == "blocked" and rule in r.rules() and r["stdout"] == "", f"{who}: `{text.strip()}` is found before anything runs: {rule}", r.story())
         r = tapsys.cordon(programs, ["check", "--json", "--lang", "javascript", "-c", "import { x } from './gone.mjs';\nx"], who)
         tap.ok(not r["is_safe"] and "js.module.missing" in r.rules(), f"{who}: check finds an import of a file that is not there", r.story())
+        name = tapsys.cordon(programs, ["session", "new", "--lang", "javascript", "--profile", "standard", "--in", str(at)], who).out.strip()
+
+        def call(text):
+            return tapsys.cordon(programs, ["session", "run", "--json", name, "-c", text], who)
+
+        got = [call(text)["value"] for text in ("import { x } from './m.mjs'; x", "x + 1", "import * as ns from './m.mjs'; ns.x", "(await import('./m.mjs')).x")]
+        tap.eq(got, ["1", "2", "1", "1"], f"{who}: each call of a session imports files of its own /workspace")
+        for text, rule in (("import './no.mjs'", "js.module.missing"), ("import { nothing } from './m.mjs'", "js.module.export"), ("import './bad.mjs'", "js.name.eval"),
+                           ("import './no.mjs'; eval('1')", "js.name.eval")):
+            r = call(text)
+            tap.ok(r["status"] == "blocked" and rule in r.rules(), f"{who}: a call of a session: `{text}` is refused: {rule}", r.story())
+        tapsys.cordon(programs, ["session", "close", name], who)
         put(top / "fault", {"main.mjs": "import { f } from './lib.mjs';\n\nf();\n", "lib.mjs": "\n\nexport function f() {\n  throw new RangeError('here');\n}\n"})
         r = started(top / "fault", "main.mjs", "standard")
         tap.ok(r["status"] == "error" and r["error"]["line"] == 4 and re.search(r"at f \(/workspace/lib\.mjs:4\)\n.*main\.mjs:3\b", r["stderr"]),

@@ -114,7 +114,7 @@ static enum check_sentence sentence_of(const char *rule)
         const char *begins;
         enum check_sentence what;
     } rows[] = {{"js.name.", CHECK_SAY_NAME},     {"js.attr.", CHECK_SAY_ATTRIBUTE},
-                {"js.call.", CHECK_SAY_FUNCTION}, {"js.module.missing", CHECK_SAY_MISSING},
+                {"js.call.", CHECK_SAY_FUNCTION}, {CHECK_RULE_MISSING, CHECK_SAY_MISSING},
                 {"js.module.", CHECK_SAY_IMPORT}, {"js.limit.", CHECK_SAY_SYNTAX}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strncmp(rule, rows[i].begins, strlen(rows[i].begins)) == 0)
@@ -172,7 +172,7 @@ static void add_missing(struct judging *j, JSContextRef ctx, JSValueRef one)
     char *name = js_text_string(ctx, one, "specifier", &len);
     const bool exports = rule && strcmp(rule, "js.module.export") == 0;
     if (rule && name)
-        find(j, exports ? "js.module.export" : "js.module.missing",
+        find(j, exports ? "js.module.export" : CHECK_RULE_MISSING,
              exports ? "correct the name" : "save the file first, or correct the path",
              exports ? CHECK_SAY_IMPORT : CHECK_SAY_MISSING, name, len,
              (unsigned)js_text_number(ctx, one, "line"),
