@@ -32,7 +32,12 @@ def run(language, profile, text, who, *options):
     return tapsys.cordon(programs, ["run", "--json", "--lang", language.name, "--intake", "source", "--profile", profile, "--stdin", given, *options, "-"], who, text=text)
 
 
-COLD = ["--env", "TZ=UTC", "--ro", "/usr/share"]  # a mount of its own: no child of the pool has it
+ZONE = ["--env", "TZ=UTC"]
+
+
+def cold(profile):
+    """No child of the pool has a mount of the run's own; under strict, where programs of two languages would not see one, none has a time zone."""
+    return ZONE if profile == "strict" else [*ZONE, "--ro", "/usr/share"]
 
 
 def leases(u):
@@ -47,10 +52,10 @@ def same_warm(u, language):
     programs_of = [*language.answers, *language.ends, ("open", language.attempts)]
     before = leases(u)
     for profile, text in programs_of:
-        cold, warm = (run(language, profile, text, u.who, *options) for options in (COLD, ["--env", "TZ=UTC"] if profile != "strict" else []))
-        tap.eq(seen(warm), seen(cold), f"{u.who}: {language.name}: {profile}: a warm child says what a cold run says: {text.strip().splitlines()[-1]}", cold.story())
+        alone, warm = (run(language, profile, text, u.who, *options) for options in (cold(profile), ZONE if profile != "strict" else []))
+        tap.eq(seen(warm), seen(alone), f"{u.who}: {language.name}: {profile}: a warm child says what a cold run says: {text.strip().splitlines()[-1]}", alone.story())
         if text == language.attempts:
-            tap.ok(len(cold["violations"]) >= 5 and cold["stdout"] == "done\n", f"{u.who}: {language.name}: open: what the kernel refuses is told", cold.story())
+            tap.ok(len(alone["violations"]) >= 5 and alone["stdout"] == "done\n", f"{u.who}: {language.name}: open: what the kernel refuses is told", alone.story())
     status = u.status()
     tap.ok(leases(u) - before == len(programs_of) and all(t["crashes"] == 0 for t in status["templates"]), f"{u.who}: {language.name}: each of them was warm, and no template died", status)
 
@@ -106,7 +111,7 @@ def session(u, language):
 
 
 def crowd(u, language):
-    for way, options in (("cold", COLD), ("warm", [])):
+    for way, options in (("cold", cold("open")), ("warm", [])):
         r = run(language, "open", language.crowds, u.who, *options)
         tap.ok(r["status"] == "ok" and r["stdout"] == "done\n" and not languages.MATTER - set(r.rules()) and (r["violations_total"] or 0) >= 1204,
                f"{u.who}: {language.name}: {way}: 1,200 refused mounts hide none of four other refusals, and each is counted", r.rules(), r["violations_total"], r["stderr"])
@@ -147,7 +152,7 @@ def guards_lost(u, language):
     ours.unlink()  # templates run it
     shutil.copy2(programs.probes / language.lost, ours)
     try:
-        r = run(language, "strict", language.reaches, u.who, *COLD[2:])
+        r = run(language, "strict", language.reaches, u.who, *cold("strict"))
         tap.ok(r["stdout"] == "done\n" and r["violations"], f"{u.who}: {language.name}: strict: a program whose judge and guards are lost reaches nothing, and it is told", r.story())
     finally:
         ours.unlink()
