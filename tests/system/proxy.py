@@ -153,6 +153,11 @@ def says_key(line):
     line.end()
 
 
+def says_key_escaped(line):
+    """The same as other writers of JSON put it."""
+    line.plain("400 Bad Request", json.dumps({"error": {"message": f"wrong key: {KEY}, or {KEY}"}}).replace("/", "\\/").replace("+", "\\u002B", 1).encode())
+
+
 def tool(line):
     line.send(chat(tool=CALL))
     for piece in ("{\"a\"", ": [1, ", "2]}"):
@@ -309,7 +314,7 @@ def first_fails(line):
 
 
 SCRIPTS = {f.__name__: f for f in (normal, slow, stalled, loop, long_loop, malformed, no_event, disconnects, late_disconnect, halves,
-                                   error_after_200, bad_request, wrong_key, says_key, tool, cut_tool, broken_tool, looping_tool,
+                                   error_after_200, bad_request, wrong_key, says_key, says_key_escaped, tool, cut_tool, broken_tool, looping_tool,
                                    message_loop, first_fails, drifting, moved, loop_in_one, counting, message_tool_loop, message_start_loops, response_unstreamed)}
 STARTED = ("message_start", {"message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}})
 CREATED = ("response.created", {"response": {"id": "resp_1", "output": []}, "sequence_number": 0})
@@ -549,6 +554,8 @@ def responses(g):
 def key_is_secret(g):
     a = stream(g, "says_key")
     tap.ok(KEY not in a.raw.decode() and a.text == "the key is [key].", "a key that the upstream says itself does not reach the client", a.text)
+    a = stream(g, "says_key_escaped")
+    tap.eq((a.status, a.json["error"]["message"]), (400, "wrong key: [key], or [key]"), "a key that the upstream says with characters escaped as JSON may have them does not reach the client", a.raw)
     tap.ok(f"authorization: bearer {KEY}".lower() in upstream.asked("normal")[0].head.lower(), "the upstream gets the key")
     raw = b"".join(stream(g, m).raw for m in ("wrong_key", "bad_request", "disconnects"))
     tap.ok(KEY.encode() not in raw, "no answer about an error has the key in it")

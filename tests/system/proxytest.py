@@ -19,7 +19,7 @@ import time
 import tapsys
 
 PATIENCE = 60 * tapsys.SLOW
-KEY = "sk-test-0123456789abcdefKEYKEYKEY"
+KEY = "sk-test/0123456789abcdef+KEYKEYKEY"
 LOOP = "I will look at it again. "
 
 

@@ -37,6 +37,7 @@ static void drop(struct proxy_transfer **at)
     curl_slist_free_all(t->headers);
     buf_done(&t->body);
     buf_done(&t->extra);
+    proxy_hiding_done(&t->hiding);
     free(t);
     *at = NULL;
 }
@@ -95,7 +96,7 @@ static size_t came(char *data, size_t one, size_t count, void *ctx)
         return CURL_WRITEFUNC_PAUSE;
     }
     t->last_ms = t->keys->now_ms;
-    buf_init(&clean, 2 * (one * count) + 2 * PROXY_KEY_MAX);
+    buf_init(&clean, one * count + PROXY_HIDE_HELD);
     const struct proxy_hidden *hidden = &t->keys->keys[t->upstream].hidden;
     int r = tell_status(t);
     if (r == 0)
@@ -249,6 +250,7 @@ int proxy_transfer_open(struct proxy_keys *k, struct wire_reader *r, struct err 
                                  .last_ms = k->now_ms};
     buf_init(&t->body, LIMIT_PROXY_BODY + LIMIT_PROXY_TEXT + 64 * KIB);
     buf_init(&t->extra, 4 * KIB);
+    proxy_hiding_init(&t->hiding);
     const int bad = take_headers(t, r);
     t->wanted = wire_get_uint(r);
     if (bad < 0 || t->wanted > t->body.max) {
@@ -302,7 +304,7 @@ static void finish(struct proxy_transfer **at, enum proxy_end how)
         drop(at);
         return;
     }
-    buf_init(&rest, PROXY_KEY_MAX + 1);
+    buf_init(&rest, PROXY_HIDE_HELD);
     int r = how == PROXY_END_WHOLE ? tell_status(t) : 0;
     if (r == 0)
         r = proxy_hide_end(&t->keys->keys[t->upstream].hidden, &t->hiding, &rest);
