@@ -364,6 +364,8 @@ static void texts(void)
         const char *name;
     } rows[] = {
         {"I will look at it again. ", 40, 0, MONITOR_BY_LOOP, "a sentence again and again"},
+        {"\u6211\u4f1a\u518d\u770b\u4e00\u904d\u3002", 20, 0, MONITOR_BY_LOOP,
+         "a sentence again and again, in a script without spaces"},
         {" court", 60, 0, MONITOR_BY_LOOP, "a word again and again"},
         {"Step %d is to try the same thing once more and see. ", 60, 1, MONITOR_BY_COUNTER,
          "a sentence with a number that grows"},

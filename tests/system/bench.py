@@ -61,6 +61,12 @@ repeated = r.stdout[r.stdout.index("goals missed:"):]
 tap.eq(re.findall(r"goal: (.+?) at most", repeated), re.findall(r"goal: (.+?) at most.*missed", r.stdout[:r.stdout.index("goals missed:")]),
        "the last lines of make bench repeat every goal that was missed", r.stdout)
 
+r = subprocess.run([source / "bench/run", build, "proxy", "--rounds", "1", "--chunks", "200"], capture_output=True, text=True, timeout=120 * tapsys.SLOW, check=False)
+rates = re.findall(r"^chunks a second, (\d+) streams? +(\d+) +(\d+) ", r.stdout, re.M)
+tap.ok([n for n, _, _ in rates] == ["1", "16", "64"] and all(int(a) > 0 and int(b) > 0 for _, a, b in rates),
+       "make bench has chunks a second of 1, 16 and 64 streams through the gateway, beside the same upstream without it", r.stdout, r.stderr)
+tap.ok(re.search(r"^added by the gateway to a chunk: p50 -?[\d.]+ us, p99 -?[\d.]+ us$", r.stdout, re.M), "make bench says what the gateway adds to the p99 of a chunk", r.stdout)
+
 listed = json.loads((build / "meson-info/intro-benchmarks.json").read_text())
 crowds = re.search(r"crowds\[\] = \{([\d, ]+)\}", (source / "bench/clients.c").read_text())
 tap.ok("clients" in [b["name"] for b in listed] and crowds and crowds.group(1) == "1, 10, 50, 200", "make bench has a row for 1, 10, 50 and 200 clients", listed)
