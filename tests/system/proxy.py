@@ -585,6 +585,8 @@ def records(g):
     rows = g.wait_records(60)
     text = open(g.log).read() + json.dumps(rows)
     tap.ok(KEY not in text and "secret question" not in text and g.token not in text, "no record and no log has a key, a token or a question")
+    kept = [path for where, _, names in os.walk(g.folder) for name in names if os.path.isfile(path := os.path.join(where, name))]
+    tap.ok(len(kept) > 3 and not [f for f in kept if KEY.encode() in open(f, "rb").read()], "no file of the gateway, its state folder's included, has the key", kept)
     found = [r for r in rows if r["args"]["model"] == "up" and r["args"]["attempts"] == 2]
     tap.ok(found and found[0]["args"]["upstreams"] in ("small large", "little big") and found[0]["client_id"] == "proxy:default"
            and found[0]["args"]["tokens_cut"] > 0, "the record of a call says who asked, which upstreams were, and what was cut", rows[:3])
@@ -638,6 +640,10 @@ def limits():
 
 
 def refusals():
+    for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:0"):
+        r = subprocess.run([programs.cordon, "proxy", "--http", address], env=tapsys.clean_env({}, "root"), capture_output=True, text=True, timeout=proxytest.PATIENCE)
+        tap.ok(r.returncode == 2 and "loopback" in r.stderr and r.stderr.count("\n") == 1, f"an address beyond loopback is refused: {address}", r.returncode, r.stderr)
+
     def said(text, **env):
         with proxytest.Gateway(programs, text, env=env) as g:
             code = g.process.wait(proxytest.PATIENCE)
