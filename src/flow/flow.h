@@ -108,6 +108,7 @@ struct flow_request {
     bool child_fresh; /* nothing was heard from it yet: it says READY first */
     bool layered;     /* its /workspace is upon layers: LAYERS is the folder that they are in */
     int layers;
+    const char *checkout; /* that they are upon, where its index is kept; NULL: it is not */
     const char *session;
     uint64_t session_call; /* how many calls ran before in the session */
     uint64_t calls_used;   /* of tools, by this session so far */

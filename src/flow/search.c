@@ -105,16 +105,16 @@ static int open_collection(const char *name, const char *path, struct kept_index
 /* The checkout that is the lower layer of /workspace: what the run has not touched has the same times and inodes there. 1: it has none. */
 static int open_head(const struct flow *f, struct kept_index *p, struct err *err)
 {
-    const struct jail_bind *lower = NULL;
+    const char *lower = f->req->checkout;
     for (size_t i = 0; i < f->spec.nbinds; i++)
         if (f->spec.binds[i].lower)
-            lower = &f->spec.binds[i];
+            lower = f->spec.binds[i].source;
     if (!lower || !f->req->index_folder)
         return 1;
-    p->folder = open(lower->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    p->folder = open(lower, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (p->folder < 0)
         return err_sys(err, "the checkout of the workspace");
-    const char *tree = strrchr(lower->source, '/');
+    const char *tree = strrchr(lower, '/');
     snprintf(p->state, sizeof p->state, "%s", tree ? tree + 1 : "");
     name_files(p, HEAD);
     snprintf(p->shown, sizeof p->shown, "/workspace");

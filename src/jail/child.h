@@ -144,7 +144,7 @@ ERR_MUST_USE int jail_child_fill(int files, int from, struct err *err);
 
 /* The same without a copy: /workspace is an overlay from now on, with the folder LOWER below, which nobody may change as long as
  * CHILD->lower, a copy of that descriptor, is open anywhere. CHILD has it and `laid` then; whoever keeps the session must
- * keep both. What the session had in /workspace before is gone. JAIL_LAYER_NONE: there are no overlays here (or not of this
+ * keep both. What the session had in /workspace before is gone. The first time nothing of a guest has run in it. JAIL_LAYER_NONE: there are no overlays here (or not of this
  * checkout), and the session is as it was. An error: the session must not go on. */
 enum { JAIL_LAYER_NONE = 1 };
 ERR_MUST_USE int jail_child_layer(struct jail_child *child, int lower, struct err *err);

@@ -236,6 +236,21 @@ def kept(who):
     got, r = calls(s, "t(search, 'heron')\nt(search, 'fox', limit=100)\n", "--workspace", "w", "--discard")
     first = got[0] if got and isinstance(got[0], dict) else {}
     tap.eq((sources(first), first.get("documents"), first.get("indexed", 99) <= 2, first.get("removed")), (["/workspace/5.txt"], 39, True, 1), f"{who}: after a commit the index follows what differs", got, r.story())
+    session = s.run("session", "new", "--profile", "standard", "--workspace", "w").out.strip()
+
+    def call(text):
+        r = s.run("session", "run", "--json", "--worker", "execute", session, "-", text=HEAD + text)
+        try:
+            return [json.loads(line) for line in (r["stdout"] or "").splitlines()], r
+        except ValueError:
+            return [], r
+    got, r = call("t(search, 'heron')\nput('own.txt', 'a heron of the session')\nt(search, 'heron')\n")
+    tap.eq([(sorted(sources(a)), a["indexed"]) if isinstance(a, dict) else a for a in got], [(["/workspace/5.txt"], 0), (["/workspace/5.txt", "/workspace/own.txt"], 1)],
+           f"{who}: a session in a workspace finds the index of its runs, and reads what it changed itself alone", r.story())
+    got, r = call("t(search, 'heron')\n")
+    tap.eq([(len(sources(a)), a["indexed"]) if isinstance(a, dict) else a for a in got], [(2, 1)], f"{who}: a later call of the session reads what the session has changed, and no other file", r.story())
+    s.run("session", "close", session)
+    s.run("pool", "stop", "--force")
     s.run("workspace", "delete", "w")
     tap.eq(sorted(p.name for p in (s.dir / "workspaces").iterdir() if p.is_dir() and not p.name.startswith(".")), [], f"{who}: the index goes with its workspace")
     s.close()

@@ -235,7 +235,7 @@ static int lay(void *p)
         return 0;
     }
     /* From here on the session has one of the two, or it is not to go on. */
-    if (!l->first && umount2(JAIL_OWN "/" JAIL_WORKSPACE_IN, MNT_DETACH) < 0)
+    if (!l->first && umount2(JAIL_OWN "/" JAIL_WORKSPACE_IN, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
         err_sys(&l->err, "take the session's /workspace away");
     else if (attach(l, overlay) < 0)
         err_sys(&l->err, "lay the session's /workspace");

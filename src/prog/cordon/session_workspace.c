@@ -75,6 +75,8 @@ static int lay_files(struct session_workspace *w, struct pool_client *holder,
 {
     struct pool_answer kept;
     const bool layered = child->laid >= 0;
+    if (strcmp(w->lower, COPY) == 0) /* layers are made while nothing of a guest ran, or never */
+        return jail_child_fill(child->files, from, err);
     int r = flock(from, LOCK_SH | LOCK_NB) < 0 ? err_sys(err, "hold the checkout of %.70s", w->name)
                                                : jail_child_layer(child, from, err);
     if (r == JAIL_LAYER_NONE) {
@@ -160,6 +162,25 @@ static int follow(struct session_workspace *w, const char *head, struct pool_cli
     return r;
 }
 
+/* Where a session's checkout lies: trees/ID of a workspace's folder. One that was left to it when the workspace was deleted has no
+ * index. */
+static void find_checkout(struct session_workspace *w, const struct jail_child *child)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", child->lower);
+    const ssize_t n = child->lower < 0 ? -1 : readlink(self, w->checkout, sizeof w->checkout - 1);
+    w->checkout[n < 0 ? 0 : n] = 0;
+    snprintf(w->folder, sizeof w->folder, "%s", w->checkout);
+    char *tree = strrchr(w->folder, '/');
+    if (tree)
+        *tree = 0;
+    char *trees = tree ? strrchr(w->folder, '/') : NULL;
+    if (!trees || strcmp(trees, "/trees") != 0)
+        w->checkout[0] = 0;
+    else
+        *trees = 0;
+}
+
 /* What is needed when the flow has taken the child. */
 static int take_descriptors(struct session_workspace *w, const struct jail_child *child,
                             struct err *err)
@@ -167,6 +188,7 @@ static int take_descriptors(struct session_workspace *w, const struct jail_child
     w->control = fcntl(child->control, F_DUPFD_CLOEXEC, 3);
     w->guest = fcntl(child->guest, F_DUPFD_CLOEXEC, 3);
     w->layers = child->laid < 0 ? -1 : fcntl(child->laid, F_DUPFD_CLOEXEC, 3);
+    find_checkout(w, child);
     return w->control < 0 || w->guest < 0 || (child->laid >= 0 && w->layers < 0)
                ? err_sys(err, "descriptors of the session")
                : 0;
@@ -266,6 +288,8 @@ void session_workspace_request(struct session_workspace *w, struct flow_request 
     req->keep_ctx = w;
     req->layered = w->layers >= 0;
     req->layers = w->layers;
+    req->checkout = w->checkout[0] ? w->checkout : NULL;
+    req->index_folder = w->checkout[0] ? w->folder : req->index_folder;
     req->once = false; /* root commits as root, so root is not given up */
 }
 

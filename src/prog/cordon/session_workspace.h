@@ -13,6 +13,7 @@
 #include "flow/flow.h"
 #include "pool/pool.h"
 #include "pool/pool_client.h"
+#include "sys/state.h"
 #include "workspace/names.h"
 #include "workspace_order.h"
 
@@ -25,6 +26,7 @@ struct session_workspace {
     bool dirty;                 /* it has changes that no commit has */
     char behind[200];           /* why it does not have the files of the head; empty: it has */
     int control, guest, layers; /* the session's, of our own */
+    char checkout[STATE_PATH_MAX + 256], folder[STATE_PATH_MAX + 256]; /* empty: none, or gone */
     bool open;
 };
 
