@@ -187,7 +187,7 @@ static int run_helper(struct jail_branching *b, int (*how)(void *), struct err *
 static int lay_branch(struct jail_branching *b, struct err *err)
 {
     struct jail_child c = *b->session;
-    struct stat st;
+    struct stat st = {0};
     c.guest = b->pidfd;
     c.files = b->dir;
     c.generation++;
