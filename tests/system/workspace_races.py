@@ -75,15 +75,14 @@ FOLDERS = 30
 # The guest: a thread that puts hard links to one file in the place of each file that the workspace has.
 HARD_LINKS = """
 import os, threading
-os.link('/workspace/keep', '/tmp/kept')
 def swap():
     n = 0
     while True:
         for i in range({folders}):
             n += 1
-            new = '/tmp/new%d' % n
+            new = '/workspace/new%d' % n
             try:
-                os.link('/tmp/kept', new)
+                os.link('/workspace/keep', new)
                 os.rename(new, '/workspace/f%d' % i)
             except OSError:
                 pass
@@ -198,7 +197,7 @@ def hard_link_race():
             (at / f"f{i}").write_text(f"another file {text}\n")
     workspace("create", "links")
     workspace("import", "links", folders[0])
-    ends, strange, said = rounds("links", HARD_LINKS.format(folders=FOLDERS), lambda i: workspace("import", "links", folders[(i + 1) % 2]), "print(open('/tmp/kept').read(), end='')")
+    ends, strange, said = rounds("links", HARD_LINKS.format(folders=FOLDERS), lambda i: workspace("import", "links", folders[(i + 1) % 2]), "print(open('/workspace/keep').read(), end='')")
     tap.ok(not strange, f"{COUNT} heads put into a session whose thread swaps files for hard links: each call ends", strange[:2], ends)
     tap.ok(ends.get("ok", 0) > COUNT // 3, "most of the heads were put into the session with the hard links", ends)
     changes = git("links", "log", "--format=", "--name-only", "main", "--", "keep").split()
