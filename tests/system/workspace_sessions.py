@@ -126,6 +126,19 @@ def hostile(who):
            r.story(), text[-300:])
     workspace("restore", "w", base, who=who)
     cordon(programs, ["session", "close", s], who)
+    fresh("w", {"a": "a\n", "d/e": "e\n"}, who)
+    s = session("--workspace", "w", who=who).out.strip()
+    call(s, "import os, threading\nopen('d/own', 'w').close(); os.unlink('d/own')\nfd = os.open('/workspace/d', os.O_RDONLY)\ndef make():\n    n = 0\n    while True:\n        n += 1\n        try:\n"
+         "            os.close(os.open('x%d' % (n % 50), os.O_CREAT | os.O_WRONLY, dir_fd=fd)); os.unlink('x%d' % ((n - 7) % 50), dir_fd=fd)\n        except OSError: pass\n"
+         "for _ in range(3): threading.Thread(target=make, daemon=True).start()", who=who)
+    seen = []
+    for i in range(4):
+        (TOP / "in/a").write_text(f"{i}\n")
+        workspace("import", "w", TOP / "in", who=who)
+        r = call(s, "print(open('/workspace/a').read(), os.listdir('/workspace/d'))", who=who)
+        seen.append(r["stdout"] if r["status"] == "ok" else r.story())
+    tap.eq(seen, [f"{i}\n ['e']\n" for i in range(4)], f"{who}: threads that make files in the layers of before keep nobody from following the head, and reach none of the new ones")
+    cordon(programs, ["session", "close", s], who)
 
 
 def layers(who):

@@ -100,6 +100,7 @@ struct laying {
     const struct jail_child *child;
     int lower;
     bool first, kept; /* no layers yet; there is an upper layer already, of a branch */
+    bool moved;       /* none that was there bears its name any more */
     bool none;        /* an overlay is not to be had */
     unsigned more_inodes;
     int layers;
@@ -188,9 +189,10 @@ static int remove_layer(int layers, const char *name)
     return unlinkat(layers, name, AT_REMOVEDIR);
 }
 
+/* What bears the names of the layers is new, once the old ones were moved. */
 static void undo(const struct laying *l)
 {
-    if (l->layers < 0)
+    if (!l->moved)
         return;
     (void)!remove_layer(l->layers, WORK);
     if (!l->kept)
@@ -199,6 +201,18 @@ static void undo(const struct laying *l)
     (void)!renameat(l->layers, OLD_WORK, l->layers, WORK);
     if (l->first && !l->kept)
         (void)!unlinkat(l->child->files, JAIL_LAYERS, AT_REMOVEDIR);
+}
+
+/* Both or none. What an earlier try could not remove goes first. */
+static int move_old(int layers)
+{
+    if (remove_layer(layers, OLD_UPPER) < 0 || remove_layer(layers, OLD_WORK) < 0 ||
+        renameat(layers, JAIL_UPPER_IN, layers, OLD_UPPER) < 0)
+        return -1;
+    if (renameat(layers, WORK, layers, OLD_WORK) == 0)
+        return 0;
+    (void)!renameat(layers, OLD_UPPER, layers, JAIL_UPPER_IN);
+    return -1;
 }
 
 /* The layers that there were stay until the new ones are in their place. */
@@ -212,9 +226,9 @@ static int make_folders(struct laying *l)
                     : fcntl(c->laid, F_DUPFD_CLOEXEC, 3);
     if (l->layers < 0)
         return -1;
-    if (!l->first && (renameat(l->layers, JAIL_UPPER_IN, l->layers, OLD_UPPER) < 0 ||
-                      renameat(l->layers, WORK, l->layers, OLD_WORK) < 0))
+    if (!l->first && move_old(l->layers) < 0)
         return -1;
+    l->moved = true;
     return (l->kept ? 0 : mkdirat(l->layers, JAIL_UPPER_IN, 0755)) < 0 ||
                    mkdirat(l->layers, WORK, 0755) < 0
                ? -1
