@@ -5,7 +5,6 @@
 
 #include "sys/rlimit.h"
 
-
 static int lower(const char *name, int id, rlim_t soft, rlim_t hard, struct err *err)
 {
     return sys_rlimit_lower(id, soft, hard) < 0 ? err_sys(err, "set %s", name) : 0;
