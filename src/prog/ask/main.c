@@ -13,6 +13,7 @@
 #include "judge.h"
 #include "proxy/ask/ask.h"
 #include "sys/fd.h"
+#include "sys/rlimit.h"
 #include "sys/state.h"
 #include "token.h"
 
@@ -23,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* cordon-ask --from-cordon llm STATE SYSTEM TOKENS [MODEL...], and judge STATE RULES MODEL */
@@ -98,7 +98,6 @@ static int prepare(struct asking *a, char **argv, struct err *err)
 {
     FD_AUTO state = -1;
     struct err gone = ERR_INIT;
-    const struct rlimit memory = {LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY};
     int r = state_open(argv[STATE], false, &state, &gone);
     if (r < 0)
         return err_set(err, ERR_STATE, "no gateway to models answers: " GATEWAY_FIX);
@@ -115,8 +114,9 @@ static int prepare(struct asking *a, char **argv, struct err *err)
              a->gateway.address, a->gateway.port);
     signal(SIGPIPE, SIG_IGN);
     json_decref(json_object()); /* jansson reads its random number: later there is no file */
-    return setrlimit(RLIMIT_AS, &memory) < 0 ? err_sys(err, "limits")
-                                             : jail_confine(-1, -1, "reader", err);
+    return sys_rlimit_lower(RLIMIT_AS, LIMIT_TOOL_MEMORY, LIMIT_TOOL_MEMORY) < 0
+               ? err_sys(err, "limits")
+               : jail_confine(-1, -1, "reader", err);
 }
 
 /* ---- the question ---- */

@@ -7,22 +7,20 @@
 #include "base/limits.h"
 #include "image/image.h"
 #include "jail/confine.h"
+#include "sys/rlimit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static int limit_itself(struct err *err)
 {
-    const struct rlimit memory = {LIMIT_IMAGE_MEMORY, LIMIT_IMAGE_MEMORY},
-                        seconds = {LIMIT_IMAGE_MS / 1000, LIMIT_IMAGE_MS / 1000},
-                        file = {LIMIT_IMAGE_SENT, LIMIT_IMAGE_SENT};
-    return setrlimit(RLIMIT_AS, &memory) < 0 || setrlimit(RLIMIT_CPU, &seconds) < 0 ||
-                   setrlimit(RLIMIT_FSIZE, &file) < 0
+    return sys_rlimit_lower(RLIMIT_AS, LIMIT_IMAGE_MEMORY, LIMIT_IMAGE_MEMORY) < 0 ||
+                   sys_rlimit_lower(RLIMIT_CPU, LIMIT_IMAGE_MS / 1000, LIMIT_IMAGE_MS / 1000) < 0 ||
+                   sys_rlimit_lower(RLIMIT_FSIZE, LIMIT_IMAGE_SENT, LIMIT_IMAGE_SENT) < 0
                ? err_sys(err, "limits")
                : 0;
 }
