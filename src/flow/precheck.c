@@ -27,13 +27,16 @@ static void take_verdict(struct flow *f, struct flow_result *verdict)
 }
 
 /* Files that the program imports are in the session, and not in the clean child. That one is right about all the rest; what is imported is judged
- * by the session's own judge, before it runs, and refused there if there is no such file. */
+ * by the session's own judge, before it runs, and refused there if there is no such file. Where not every finding was kept, one that was not may be another. */
 static bool wants_files(const struct flow *f, const struct flow_result *verdict)
 {
     bool only = f->language->imports && verdict->violation_count > 0;
-    for (size_t i = 0; i < verdict->violation_count; i++)
+    uint64_t kept = 0;
+    for (size_t i = 0; i < verdict->violation_count; i++) {
         only = only && strcmp(verdict->violations[i].rule, CHECK_RULE_MISSING) == 0;
-    return only;
+        kept += verdict->violations[i].times;
+    }
+    return only && kept == verdict->violations_total;
 }
 
 int flow_precheck(struct flow *f, struct err *err)
