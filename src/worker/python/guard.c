@@ -133,6 +133,8 @@ int guard_name_for(PyObject *object, PyObject *name, PyObject **ret_name)
     }
     /* of a subclass the characters count: what it says of itself is the guest's word */
     PyObject *exact = PyUnicode_FromObject(name);
+    if (exact) /* before its characters are looked at: an equal one may take its place, and free it */
+        PyUnicode_InternInPlace(&exact);
     Py_ssize_t len;
     const char *text = exact ? PyUnicode_AsUTF8AndSize(exact, &len) : NULL;
     const struct policy_rule *rule;
@@ -140,7 +142,6 @@ int guard_name_for(PyObject *object, PyObject *name, PyObject **ret_name)
         Py_XDECREF(exact);
         return -1;
     }
-    PyUnicode_InternInPlace(&exact);
     if (!object && guard_is_init(exact)) { /* on whatever object: nobody looks at it */
         guard_refuse_own("py.guard.write", "__init__ by its name as text", "call the class");
         Py_DECREF(exact);
