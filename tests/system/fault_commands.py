@@ -54,7 +54,7 @@ class Command:
         if not self.judges:
             return True
         if isinstance(answer, dict) and "status" in answer:
-            lost = (answer["status"], (answer["error"] or {}).get("type")) in (("crashed", "JailLost"), ("error", "WorkspaceError"))
+            lost = (answer["status"], (answer.get("error") or {}).get("type")) in (("crashed", "JailLost"), ("error", "WorkspaceError"))
             return (answer["status"] == "refused" or lost) and ("error" not in answer or (answer["error"] or {}).get("category") == "HOST")
         return run.code == exits.NEVER_RAN or run.code == exits.by_signal(signal.SIGKILL) and "killed from outside" in run.err
 
