@@ -23,10 +23,10 @@ static bool is_served(const struct policy_profile *profile, const struct languag
     return profile->files && language == language_default();
 }
 
-/* A module that a program of another language imports is read before that can only compute. */
+/* What the program imports from there is read before it can only compute. */
 static bool is_of_modules(const struct jail_bind *b, const struct language *language)
 {
-    return language != language_default() && strncmp(b->dest, "/workspace", 10) == 0;
+    return language->imports && jail_bind_in_workspace(b);
 }
 
 int flow_shown_check(const struct jail_spec *s, const struct policy_profile *profile,

@@ -27,6 +27,12 @@ void jail_spec_init(struct jail_spec *spec)
     };
 }
 
+bool jail_bind_in_workspace(const struct jail_bind *b)
+{
+    const size_t n = strlen("/workspace");
+    return strncmp(b->dest, "/workspace", n) == 0 && (b->dest[n] == '/' || !b->dest[n]);
+}
+
 static void count_text(uint64_t n, char out[UNITS_TEXT])
 {
     snprintf(out, UNITS_TEXT, "%llu", (unsigned long long)n);

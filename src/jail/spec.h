@@ -42,6 +42,8 @@ struct jail_bind {
     bool given; /* SOURCE is only a word for it: the file is open as FD, which stays the caller's */
     int fd;
 };
+/* Whether the guest sees it as /workspace, or below that. */
+bool jail_bind_in_workspace(const struct jail_bind *b);
 
 #define JAIL_LIMITS(X)                                                                             \
     X(wall_ms)                                                                                     \

@@ -233,6 +233,9 @@ def shown(p):
     for options, words in ((["--profile", "locked"], "a program of Python under locked can open no file, so it would not see /data"), (["--lang", "ruby"], "a program of Ruby under strict can open no file")):
         r = p("run", "--json", *options, "--ro", f"{p.home}/in:/data", "-c", "1")
         p.ok(r.code == 125 and words in r.err + r.out, f"--ro is refused by name where nothing is served: {options[1]}", r.out, r.err)
+    for language, dest in (("ruby", "/workspace/data"), ("javascript", "/workspaces")):
+        r = p("run", "--json", "--lang", language, "--ro", f"{p.home}/in:{dest}", "-c", "1")
+        p.ok(r.code == 125 and "under strict can open no file" in r.err + r.out, f"--ro at {dest} is refused by name to a program of {language}, which imports nothing from there", r.out, r.err)
 
 
 # --- the process that serves -----------------------------------------------------------------------------------

@@ -92,8 +92,7 @@ static void keep(void *run, int files, struct flow_result *result)
 static int refuse_binds(const struct jail_spec *spec, struct err *err)
 {
     for (size_t i = 0; i < spec->nbinds; i++)
-        if (strncmp(spec->binds[i].dest, "/workspace", 10) == 0 &&
-            (spec->binds[i].dest[10] == 0 || spec->binds[i].dest[10] == '/'))
+        if (jail_bind_in_workspace(&spec->binds[i]))
             return err_set(
                 err, ERR_USAGE,
                 "--workspace: nothing else can be shown in /workspace; give %.80s another "
