@@ -28,6 +28,23 @@
     }                                                                                              \
     break;
 
+/* One loop for each comparison; one that a set lacks is another one's opposite: NOT is then all ones. */
+#define COMPARISONS(step, lt, le, not_le, gt, ge, not_ge, eq)                                      \
+    switch (op) {                                                                                  \
+    case CMP_LT:                                                                                   \
+        WIDE(step, lt, 0)                                                                          \
+    case CMP_LE:                                                                                   \
+        WIDE(step, le, not_le)                                                                     \
+    case CMP_GT:                                                                                   \
+        WIDE(step, gt, 0)                                                                          \
+    case CMP_GE:                                                                                   \
+        WIDE(step, ge, not_ge)                                                                     \
+    case CMP_EQ:                                                                                   \
+        WIDE(step, eq, 0)                                                                          \
+    case CMP_NE:                                                                                   \
+        WIDE(step, eq, ~0ULL)                                                                      \
+    }
+
 #define SSE(test, r) _mm_movemask_pd(test(_mm_loadu_pd(x + (r)), k))
 #define SSE_LT(r)    SSE(_mm_cmplt_pd, r)
 #define SSE_LE(r)    SSE(_mm_cmple_pd, r)
@@ -39,20 +56,7 @@ static void floats_sse2(const double *x, size_t words, enum expr_cmp op, double 
 {
     __m128d k = _mm_set1_pd(c);
     struct batch_merge merge = batch_merge(how);
-    switch (op) {
-    case CMP_LT:
-        WIDE(2, SSE_LT, 0)
-    case CMP_LE:
-        WIDE(2, SSE_LE, 0)
-    case CMP_GT:
-        WIDE(2, SSE_GT, 0)
-    case CMP_GE:
-        WIDE(2, SSE_GE, 0)
-    case CMP_EQ:
-        WIDE(2, SSE_EQ, 0)
-    case CMP_NE:
-        WIDE(2, SSE_EQ, ~0ULL)
-    }
+    COMPARISONS(2, SSE_LT, SSE_LE, 0, SSE_GT, SSE_GE, 0, SSE_EQ)
 }
 
 static void ints_sse2(const int64_t *x, size_t words, enum expr_cmp op, int64_t c,
@@ -99,20 +103,7 @@ AVX2 static void floats_avx2(const double *x, size_t words, enum expr_cmp op, do
 {
     __m256d k = _mm256_set1_pd(c);
     struct batch_merge merge = batch_merge(how);
-    switch (op) {
-    case CMP_LT:
-        WIDE(4, AVXF_LT, 0)
-    case CMP_LE:
-        WIDE(4, AVXF_LE, 0)
-    case CMP_GT:
-        WIDE(4, AVXF_GT, 0)
-    case CMP_GE:
-        WIDE(4, AVXF_GE, 0)
-    case CMP_EQ:
-        WIDE(4, AVXF_EQ, 0)
-    case CMP_NE:
-        WIDE(4, AVXF_EQ, ~0ULL)
-    }
+    COMPARISONS(4, AVXF_LT, AVXF_LE, 0, AVXF_GT, AVXF_GE, 0, AVXF_EQ)
 }
 
 #define LOAD32(r)     _mm256_loadu_si256((const __m256i *)(const void *)(x + (r)))
@@ -125,20 +116,7 @@ AVX2 static void ints_avx2(const int64_t *x, size_t words, enum expr_cmp op, int
 {
     __m256i k = _mm256_set1_epi64x(c);
     struct batch_merge merge = batch_merge(how);
-    switch (op) {
-    case CMP_LT:
-        WIDE(4, AVXI_LESS, 0)
-    case CMP_LE:
-        WIDE(4, AVXI_MORE, ~0ULL)
-    case CMP_GT:
-        WIDE(4, AVXI_MORE, 0)
-    case CMP_GE:
-        WIDE(4, AVXI_LESS, ~0ULL)
-    case CMP_EQ:
-        WIDE(4, AVXI_SAME, 0)
-    case CMP_NE:
-        WIDE(4, AVXI_SAME, ~0ULL)
-    }
+    COMPARISONS(4, AVXI_LESS, AVXI_MORE, ~0ULL, AVXI_MORE, AVXI_LESS, ~0ULL, AVXI_SAME)
 }
 
 #define SAME32(r) (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(LOAD32(r), k))
@@ -168,20 +146,7 @@ AVX512 static void floats_avx512(const double *x, size_t words, enum expr_cmp op
 {
     __m512d k = _mm512_set1_pd(c);
     struct batch_merge merge = batch_merge(how);
-    switch (op) {
-    case CMP_LT:
-        WIDE(8, EIGHTF_LT, 0)
-    case CMP_LE:
-        WIDE(8, EIGHTF_LE, 0)
-    case CMP_GT:
-        WIDE(8, EIGHTF_GT, 0)
-    case CMP_GE:
-        WIDE(8, EIGHTF_GE, 0)
-    case CMP_EQ:
-        WIDE(8, EIGHTF_EQ, 0)
-    case CMP_NE:
-        WIDE(8, EIGHTF_EQ, ~0ULL)
-    }
+    COMPARISONS(8, EIGHTF_LT, EIGHTF_LE, 0, EIGHTF_GT, EIGHTF_GE, 0, EIGHTF_EQ)
 }
 
 #define LOAD64(r)      _mm512_loadu_si512((const void *)(x + (r)))
@@ -193,20 +158,7 @@ AVX512 static void ints_avx512(const int64_t *x, size_t words, enum expr_cmp op,
 {
     __m512i k = _mm512_set1_epi64(c);
     struct batch_merge merge = batch_merge(how);
-    switch (op) {
-    case CMP_LT:
-        WIDE(8, EIGHTI_LESS, 0)
-    case CMP_LE:
-        WIDE(8, EIGHTI_MORE, ~0ULL)
-    case CMP_GT:
-        WIDE(8, EIGHTI_MORE, 0)
-    case CMP_GE:
-        WIDE(8, EIGHTI_LESS, ~0ULL)
-    case CMP_EQ:
-        WIDE(8, EIGHTI_SAME, 0)
-    case CMP_NE:
-        WIDE(8, EIGHTI_SAME, ~0ULL)
-    }
+    COMPARISONS(8, EIGHTI_LESS, EIGHTI_MORE, ~0ULL, EIGHTI_MORE, EIGHTI_LESS, ~0ULL, EIGHTI_SAME)
 }
 
 AVX512 static void bytes_avx512(const uint8_t *x, size_t words, uint8_t c, bool opposite,

@@ -302,6 +302,6 @@ void serve_client_done(struct serve_client *c)
         serve_asks_free(&c->asks[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used)
-            serve_jobs_forget(c, &c->jobs[i]);
+            serve_jobs_forget(&c->jobs[i]);
     end_front(c);
 }

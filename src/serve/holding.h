@@ -82,7 +82,6 @@ struct serve_client {
     bool gone;      /* nothing more is read or sent; what it had is being ended */
     bool told;      /* the front knows the limits that are in force */
     bool stirred;   /* poll saw something at SOCK */
-    size_t runners; /* processes of its jobs */
     struct serve_ask asks[LIMIT_SERVE_REQUESTS];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
     struct serve_session sessions[LIMIT_SERVE_SESSIONS];
@@ -157,7 +156,7 @@ void serve_jobs_release(struct serve_client *c, uint64_t now_ns);
 /* Whether what a job prints is taken as it comes: most are over before that, and are taken once. */
 bool serve_jobs_heard(const struct serve_client *c, const struct serve_job *j, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns);
-void serve_jobs_forget(struct serve_client *c, struct serve_job *job);
+void serve_jobs_forget(struct serve_job *job);
 
 /* ready.c */
 /* False: none waits. */

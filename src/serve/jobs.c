@@ -19,7 +19,7 @@ static struct serve_job *free_job(struct serve_client *c)
             oldest = j;
     }
     if (oldest)
-        serve_jobs_forget(c, oldest);
+        serve_jobs_forget(oldest);
     return oldest;
 }
 
@@ -29,6 +29,14 @@ bool serve_jobs_ends(enum serve_verb verb)
            verb == SERVE_SESSION_INTERRUPT || verb == SERVE_APPROVAL_ANSWER;
 }
 
+static size_t runners_of(const struct serve_client *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        n += c->jobs[i].used && !serve_runner_over(&c->jobs[i].runner);
+    return n;
+}
+
 /* The gate bounds what runs; those who wait for it are processes, too. What makes room again has some of its own. */
 static bool has_room(const struct serve_client *c, enum serve_verb verb, struct err *err)
 {
@@ -36,8 +44,9 @@ static bool has_room(const struct serve_client *c, enum serve_verb verb, struct 
     size_t all = 0, own = 0;
     for (size_t i = 0; i < c->all->places; i++) {
         const struct serve_client *other = c->all->clients[i];
-        all += other ? other->runners : 0;
-        own += other && other->user == c->user ? other->runners : 0;
+        const size_t n = other ? runners_of(other) : 0;
+        all += n;
+        own += n && other->user == c->user ? n : 0;
     }
     if (all >= LIMIT_SERVE_RUNNERS + (ends ? LIMIT_SERVE_RUNNERS_ENDS : 0))
         err_set(err, ERR_LIMIT,
@@ -106,7 +115,6 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
         begin(c, j, w.argv, body, err) < 0)
         return NULL;
     j->used = true;
-    c->runners++;
     c->all->expects_run = q->verb == SERVE_RUN;
     return j;
 }
@@ -120,9 +128,8 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
     return NULL;
 }
 
-void serve_jobs_forget(struct serve_client *c, struct serve_job *job)
+void serve_jobs_forget(struct serve_job *job)
 {
-    c->runners -= !serve_runner_over(&job->runner);
     serve_runner_done(&job->runner);
     job->used = false;
 }
@@ -147,28 +154,22 @@ static uint64_t leaves_by(const struct serve_job *j)
     return j->ended_ns + LIMIT_SERVE_STOP_MS * CLOCK_NS_PER_MS;
 }
 
-static void take(struct serve_client *c, struct serve_job *j)
-{
-    const bool was = serve_runner_over(&j->runner);
-    serve_runner_take(&j->runner);
-    c->runners -= !was && serve_runner_over(&j->runner);
-}
-
 static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
 {
     if (j->ended_ns) {
         if (j->stirred)
-            take(c, j); /* it said that it is done, and its end comes after that */
+            serve_runner_take(
+                &j->runner); /* it said that it is done, and its end comes after that */
         if (!serve_runner_over(&j->runner) && now_ns >= leaves_by(j))
             serve_runner_kill(&j->runner);
         if (!serve_runner_over(&j->runner))
             return;
         if (!j->kept || now_ns > j->ended_ns + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS)
-            serve_jobs_forget(c, j);
+            serve_jobs_forget(j);
         return;
     }
     if (j->stirred)
-        take(c, j);
+        serve_runner_take(&j->runner);
     if (serve_runner_ended(&j->runner)) {
         j->ended_ns = now_ns;
         c->all->rest_ns = now_ns + LIMIT_SERVE_REST_US * 1000;

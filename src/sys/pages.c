@@ -2,8 +2,7 @@
 /* What is read is mapped, what is written is fetched as a page of our own: the kernel does both for a whole map in one call
  * (Linux 5.14; an older one refuses, and each page is fetched when it is touched). A page of our own costs a microsecond or
  * two, whether it is used or not, and the next runner waits for that: so the heap, of which a run uses what is there already,
- * and large tables are left out. `make bench BENCH=serve` shows what it gains, about a tenth of a call; a runner takes 1.24
- * ms to be ready instead of 0.97 (2 CPUs, x86-64). */
+ * and large tables are left out. `make bench BENCH=serve` shows what a call takes. */
 #include "sys/pages.h"
 
 #include "sys/fd.h"

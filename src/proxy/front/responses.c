@@ -42,18 +42,17 @@ static bool is_call(const json_t *item)
 /* Text that an event repeats, all its parts together. What was not streamed was not watched. */
 static size_t repeated(const json_t *o)
 {
-    size_t i, all = json_string_length(json_object_get(o, "text"));
-    const char *key;
-    json_t *part;
     static const char *const inside[] = {"response", "item", "part"};
-    for (i = 0; i < sizeof inside / sizeof *inside; i++)
-        all += json_object_get(o, inside[i]) ? repeated(json_object_get(o, inside[i])) : 0;
-    json_object_foreach(
-        (json_t *)o, key,
-        part) if (json_is_array(part) &&
-                  (strcmp(key, "output") == 0 ||
-                   strcmp(key, "content") == 0)) for (i = 0; i < json_array_size(part); i++) all +=
-        repeated(json_array_get(part, i));
+    static const char *const lists[] = {"output", "content"};
+    size_t all = json_string_length(json_object_get(o, "text"));
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (json_object_get(o, inside[i]))
+            all += repeated(json_object_get(o, inside[i]));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const json_t *list = json_object_get(o, lists[i]);
+        for (size_t k = 0; k < json_array_size(list); k++)
+            all += repeated(json_array_get(list, k));
+    }
     return all;
 }
 
