@@ -8,6 +8,7 @@ import random
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -460,19 +461,21 @@ def failures(g):
 
 
 def cancellation(g):
-    started = threading.Event()
     gone = threading.Event()
 
     def endless(line):
-        line.send(chat(words(300)))
-        started.set()
+        for i in range(0, 500, 10):
+            line.send(chat(words(10, i)))
         if line.closed(proxytest.PATIENCE):
             gone.set()
         return "close"
     SCRIPTS["slow"], kept = endless, SCRIPTS["slow"]
     c = g.open({"model": "slow", "messages": [], "stream": True})
-    started.wait(proxytest.PATIENCE)
-    c.sock.close()
+    sock = c.sock
+    with c.getresponse() as answer:
+        while (row := answer.readline()) and not row.startswith(b"data: "):  # the gateway has read what the upstream wrote
+            pass
+        sock.shutdown(socket.SHUT_RDWR)
     c.close()
     tap.ok(gone.wait(proxytest.PATIENCE), "a client that leaves ends its upstream's connection")
     until = time.monotonic() + proxytest.PATIENCE
