@@ -282,11 +282,34 @@ static void cancel(struct serve_ask *a, uint64_t now_ns)
     serve_asks_free(a);
 }
 
+/* Its answer, a job, and the client's word that it wants none may have crossed: whoever gave the request up does not know
+ * the handle, and never asks for the job. */
+static void cancel_job_of(struct serve_client *c, uint64_t request, uint64_t now_ns)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
+        struct serve_job *job = &c->jobs[i];
+        if (!job->used || job->request != request || job->ended_ns)
+            continue;
+        job->cancelled = true;
+        serve_runner_stop(&job->runner, now_ns);
+    }
+}
+
+static void take_cancel(struct serve_client *c, struct wire_reader *r, uint64_t now_ns)
+{
+    const uint64_t request = wire_get_uint(r);
+    cancel(find(c, request), now_ns);
+    if (wire_get_uint(r) && request)
+        cancel_job_of(c, request, now_ns);
+}
+
 void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns)
 {
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
         if (c->asks[i].state != SERVE_FREE)
             cancel(&c->asks[i], now_ns);
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        c->jobs[i].request = 0; /* the next front counts from 1 again */
 }
 
 int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint64_t now_ns,
@@ -302,7 +325,7 @@ int serve_asks_take(struct serve_client *c, const void *frame, size_t len, uint6
     case WIRE_SERVE_PIECE:
         return take_piece(c, &r, now_ns, err);
     case WIRE_SERVE_CANCEL:
-        cancel(find(c, wire_get_uint(&r)), now_ns);
+        take_cancel(c, &r, now_ns);
         return 0;
     default:
         return err_set(err, ERR_FORMAT, "%s is no message for cordond", wire_name(r.type));

@@ -17,11 +17,12 @@
 
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
-    bool used, kept; /* kept: the client knows the handle */
-    bool told;       /* the front knows the handle */
-    bool cancelled;  /* by JOB_CANCEL, while it ran */
-    size_t watched;  /* descriptors of its runner that poll looks at */
-    bool stirred;    /* and saw something at: only then is the runner asked */
+    bool used, kept;  /* kept: the client knows the handle */
+    bool told;        /* the front knows the handle */
+    bool cancelled;   /* by JOB_CANCEL or a late CANCEL of its request, while it ran */
+    uint64_t request; /* that it was started for; 0: of a front that ended */
+    size_t watched;   /* descriptors of its runner that poll looks at */
+    bool stirred;     /* and saw something at: only then is the runner asked */
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
     char session[SERVE_HANDLE + 1]; /* the one that it makes or ends; else empty */

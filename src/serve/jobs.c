@@ -91,7 +91,8 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
                 LIMIT_SERVE_JOBS);
         return NULL;
     }
-    *j = (struct serve_job){.verb = q->verb, .runner = SERVE_RUNNER_INIT, .started_ns = now_ns};
+    *j = (struct serve_job){
+        .verb = q->verb, .request = q->number, .runner = SERVE_RUNNER_INIT, .started_ns = now_ns};
     if (session)
         memcpy(j->session, session, sizeof j->session);
     const bool makes =

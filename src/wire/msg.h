@@ -120,7 +120,8 @@
 #define WIRE_SERVE_MESSAGES(X)                                                                     \
     X(SERVE_ASK, "uutUu", "-> cordond: request, verb, handle, limits, bytes of the body")          \
     X(SERVE_PIECE, "ub", "both ways: request, the next piece of its body")                         \
-    X(SERVE_CANCEL, "u", "-> cordond: request: nobody waits for it any more")                      \
+    X(SERVE_CANCEL, "uu",                                                                          \
+      "-> cordond: request: nobody waits for it any more; 1: nor for the job that it became")      \
     X(SERVE_SAYS, "uutuu",                                                                         \
       "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")  \
     X(SERVE_LIMITS, "U", "cordond -> what a client can tighten, from now on")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 
 import tapsys
@@ -293,6 +294,24 @@ def cancelled():
         tap.eq(gone(runs), [], "a cancelled request takes its run with it")
         tap.eq(s.tool("execute_code", code="2")["structuredContent"]["value"], "2", "a request after a cancelled one is served")
         tap.ok(number not in s.replies, "a cancelled request is not answered", s.replies.get(number))
+    with Server(programs, "--profile", "standard", "--timeout", "10m", "--answer", "100ms") as s:
+        for what, meets in (("that was answered with a job", False), ("whose answer, a job, is on its way", True)):
+            number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
+            runs = set(appears(lambda: named(s.process.pid, "cordon-python")))
+            if meets:  # cordond answers while the front sleeps, and the client's word waits beside the answer
+                stopped = named(s.process.pid, "cordon-front")
+                for p in stopped:
+                    os.kill(p, signal.SIGSTOP)
+                time.sleep(0.3)  # a meeting is likely then; without it the outcome is the same
+            else:
+                job = s.reply(number)["result"]["structuredContent"]["job_id"]
+            s.tell("notifications/cancelled", requestId=number, reason="no longer wanted")
+            for p in stopped if meets else ():
+                os.kill(p, signal.SIGCONT)
+            tap.ok(runs and not gone(runs), f"a cancelled request {what} takes its run with it", runs)
+            if not meets:
+                r = s.tool("wait_job", job_id=job)["structuredContent"]
+                tap.ok(r["status"] != "running", "and who asks for the job is told that it has ended", r)
 
 
 # --- ends -----------------------------------------------------------------------------------------

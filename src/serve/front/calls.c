@@ -94,13 +94,15 @@ size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *s
     return count;
 }
 
-static void send_cancel(struct serve_front *f, const struct serve_call *c)
+/* ENDS: also the job that it may have become. */
+static void send_cancel(struct serve_front *f, uint64_t number, bool ends)
 {
     struct wire_writer w;
     struct buf frame;
     buf_init(&frame, 64);
     wire_begin(&w, &frame, WIRE_SERVE_CANCEL);
-    wire_put_uint(&w, c->number);
+    wire_put_uint(&w, number);
+    wire_put_uint(&w, ends);
     note(f, wire_end(&w));
     put_frame(f, &frame);
     buf_done(&frame);
@@ -112,7 +114,7 @@ void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, co
         struct serve_call *c = &f->calls[i];
         if (!c->used || c->to.talk != talk || strcmp(c->to.id, id) != 0)
             continue;
-        send_cancel(f, c);
+        send_cancel(f, c->number, true);
         struct serve_batch *batch = c->to.batch;
         struct serve_sink *sink = c->to.sink;
         release(c);
@@ -121,11 +123,18 @@ void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, co
         else
             note(f, sink->put(sink, SERVE_PUT_NOTHING, "", 0));
     }
+    for (size_t i = 0; i < SERVE_GIVEN; i++) {
+        struct serve_given *g = &f->given[i];
+        if (g->talk != talk || strcmp(g->id, id) != 0)
+            continue;
+        send_cancel(f, g->number, true);
+        *g = (struct serve_given){.talk = NULL};
+    }
 }
 
 void serve_calls_leave(struct serve_front *f, struct serve_call *c)
 {
-    send_cancel(f, c);
+    send_cancel(f, c->number, false);
     release(c);
 }
 
@@ -143,12 +152,15 @@ void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
                       const struct serve_sink *sink)
 {
     serve_asking_drop(f, talk, sink);
+    for (size_t i = 0; i < SERVE_GIVEN; i++)
+        if (f->given[i].talk == talk)
+            f->given[i] = (struct serve_given){.talk = NULL};
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
         const bool own = c->to.part == SERVE_SILENT; /* goes only with the front itself */
         if (!c->used || (own ? talk || sink : !(c->to.talk == talk || c->to.sink == sink)))
             continue;
-        send_cancel(f, c);
+        send_cancel(f, c->number, true);
         if (c->to.batch)
             drop_batch(f, c->to.batch);
         release(c);
@@ -163,8 +175,21 @@ static struct serve_call *find(struct serve_front *f, uint64_t number)
     return NULL;
 }
 
+/* A client may give a request up before it reads that a job came of it. One that takes tasks ends them by tasks/cancel, and
+ * a request of HTTP outside of a session is given up by its connection's end. */
+static void keep_given(struct serve_front *f, const struct serve_call *c)
+{
+    const bool lasts = c->to.talk && (c->to.talk == &f->talk || c->to.talk->opened);
+    if (c->answer.stand != SERVE_RUNNING || !lasts || c->to.tasks || c->to.part != SERVE_TASK_NONE)
+        return;
+    struct serve_given *g = &f->given[f->next_given++ % SERVE_GIVEN];
+    *g = (struct serve_given){.talk = c->to.talk, .number = c->number};
+    memcpy(g->id, c->to.id, sizeof g->id);
+}
+
 static void finish(struct serve_front *f, struct serve_call *c)
 {
+    keep_given(f, c);
     serve_render(f, c);
     release(c);
 }

@@ -115,6 +115,14 @@ struct serve_call {
     bool held, questioned;      /* CODE is there; the person was asked */
 };
 
+/* A request that was answered with a job. */
+#define SERVE_GIVEN 64
+struct serve_given {
+    const struct serve_talk *talk; /* NULL: none */
+    uint64_t number;
+    char id[LIMIT_SERVE_ID + 1];
+};
+
 /* A client that is written to line by line. */
 struct serve_lines {
     struct serve_sink sink;
@@ -167,6 +175,9 @@ struct serve_front {
     struct serve_talk talk;
     uint64_t numbers; /* the last that a call was given */
     struct serve_call calls[LIMIT_SERVE_REQUESTS];
+    struct serve_given
+        given[SERVE_GIVEN]; /* the last ones; a client that gives one up ends its job */
+    unsigned next_given;
     struct serve_asked asked[SERVE_ASKED];
     struct serve_state states[SERVE_STATES];
     unsigned next_state;
@@ -319,6 +330,7 @@ void serve_calls_start(struct serve_front *f, const struct serve_reply *to, cons
                        const struct serve_request *q, const void *body, const char *note);
 bool serve_calls_pending(const struct serve_front *f, const struct serve_talk *talk,
                          const char *id);
+/* Also the job that was the answer. */
 void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, const char *id);
 /* All calls of a conversation, or of a sink, without a word to anybody: who asked is gone. */
 void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
