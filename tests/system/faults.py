@@ -258,7 +258,7 @@ def every_limit(who, command):
     """The command with 3, 4, 5 … descriptors until three in a row were enough, each time as the first in a new state folder
     where it needs no more than that."""
     home, wrong, enough, count = homes[who, False], [], 0, 2
-    while enough < 3 and count < 80:
+    while enough < 3 and count < 160:  # `pool start` needs most: about 80
         count += 1
         if command.holds_place and not command.needs_pool:
             home.fresh_state()
