@@ -129,12 +129,20 @@ static bool parse_map(const char *line, struct map *ret)
     return true;
 }
 
+/* Memory that goes again, or NULL. Shared: parse_map passes over it. A private one would be listed, and what lies there later,
+ * in a rehearsal, would count as pages that a child needs: a child, which has none there, could then fetch nothing. */
+static void *map_scratch(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
 /* How many there are; 0: they cannot be read. */
 static size_t find_maps(int proc, struct map *maps)
 {
     size_t count = 0;
-    char *text = mmap(NULL, MAPS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (text == MAP_FAILED)
+    char *text = map_scratch(MAPS);
+    if (!text)
         return 0;
     if (fd_read_file(proc, "self/maps", text, MAPS) > 0)
         for (char *line = text, *next = line; next && count < RANGES; line = next) {
@@ -356,9 +364,7 @@ static void need(void *ctx, uintptr_t at, size_t page, uint64_t entry)
 /* Not in the template's data: what a fork writes there to look at itself, no child would write. */
 static struct needs *make_needs(void)
 {
-    void *p = mmap(NULL, sizeof(struct needs), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    return map_scratch(sizeof(struct needs));
 }
 
 /* Ends a fork that was made to look: what it found goes through a pipe. */
