@@ -55,7 +55,8 @@ static bool is_text(struct judge *j, const char *source, size_t len)
     uint64_t most = check_ruleset_profile(j->rules)->source_max;
     struct text_place nowhere = {0, 0};
     size_t good = len <= LIMIT_CHARACTER * most ? utf8_valid_prefix(source, len) : 0;
-    if (len > LIMIT_CHARACTER * most || (good == len && utf8_count(source, len) > most)) {
+    if (len > LIMIT_CHARACTER * most ||
+        (len > most && good == len && utf8_count(source, len) > most)) {
         snprintf(text, sizeof text, "%lluKB", (unsigned long long)(most / 1000));
         if (most % 1000)
             snprintf(text, sizeof text, "%llu characters", (unsigned long long)most);
