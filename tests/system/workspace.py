@@ -103,7 +103,8 @@ def ordinary(who):
     tap.eq(in_store(name, "log", "--format=%an %s", who=who)[1], "cordon genesis\n", f"{who}: git log shows the genesis commit")
     one = workspace("import", name, folder("first", FIRST), "--message", "first\n\nwith a body", who=who)
     second = folder("second", SECOND)
-    os.chmod(second / "new.txt", 0o755)
+    os.chmod(second / "new.txt", 0o744)  # its owner's right is the one that counts
+    os.chmod(second / "no-newline", 0o655)
     two = workspace("import", name, second, "--json", who=who)
     tap.ok(one.code == 0 and two.code == 0 and two["changed"], f"{who}: two folders are imported", one.story(), two.story())
     again = workspace("import", name, second, "--json", who=who)
@@ -125,7 +126,7 @@ def ordinary(who):
     code, text = git("clone", "-q", store(name, who), clone, who=who)
     same = code == 0 and all(os.path.lexists(os.path.join(os.fsencode(clone), os.fsencode(p))) for p in SECOND)
     tap.ok(same and (clone / "main.py").read_text() == SECOND["main.py"] and os.access(clone / "new.txt", os.X_OK)
-           and not os.access(clone / "main.py", os.X_OK), f"{who}: git clone gives the files, and which of them are executable", text)
+           and not os.access(clone / "main.py", os.X_OK) and not os.access(clone / "no-newline", os.X_OK), f"{who}: git clone gives the files, and which of them are executable", text)
     tap.ok(*fsck(name, who)[:1], f"{who}: git fsck --strict has nothing to say", fsck(name, who)[1])
     return name, genesis, two["id"]
 
@@ -154,6 +155,8 @@ def states(who, name, genesis, two):
     empty = in_store(name, "ls-tree", "-r", "main", who=who)[1]
     tap.ok(s.code == 0 and back.code == 0 and back["changed"] and empty == "", f"{who}: restore to genesis leaves no file",
            s.story(), back.story(), empty)
+    again = workspace("restore", name, "genesis", "--json", who=who)
+    tap.ok(again.code == 0 and again["changed"] is False and again["id"] == back["id"], f"{who}: restore to the files that the head has makes no commit", again.story())
     forth = workspace("restore", name, "good", "--json", who=who)
     trees = in_store(name, "rev-parse", f"{two}^{{tree}}", "main^{tree}", who=who)[1].split()
     tap.ok(forth.code == 0 and trees[0] == trees[1], f"{who}: restore to a named snapshot brings every file back", forth.story(), trees)
@@ -398,6 +401,20 @@ def config(text):
     return str(top)
 
 
+def half_done():
+    """What git and libgit2 leave where they are killed, at every place where they leave it."""
+    fresh("half")
+    objects = ["objects/tmp_obj_a", "objects/pack/pack_git2_a", "incoming/ab/tmp"]
+    locks = ["HEAD.lock", "config.lock", "packed-refs.lock", "refs/heads/main.lock", "refs/tags/t.lock"]
+    for name in (*objects, *locks):
+        (store("half") / name).parent.mkdir(parents=True, exist_ok=True)
+        (store("half") / name).write_text("half")
+    seen = workspace("log", "half")
+    tap.ok(seen.code == 0 and all((store("half") / name).exists() for name in (*objects, *locks)), "who only reads a workspace removes nothing from it", seen.story())
+    r = workspace("snapshot", "half", "--name", "t")
+    tap.eq((r.code, [name for name in (*objects, *locks) if (store("half") / name).exists()]), (0, []), "half-written objects and locks of processes that were killed are gone before the next commit", r.story())
+
+
 def bounds():
     """What a store and the disk may be filled to."""
     fresh("bound")
@@ -421,6 +438,45 @@ def bounds():
         r = workspace(*words, env=env)
         tap.ok(r.code == 1 and "workspaces.free" in r.err and r.err.count("\n") == 1, f"{words[0]} is refused by name where less than workspaces.free is free on the disk", r.story())
     tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on a disk with too little room a workspace can be read, and deleted")
+
+
+def kept_free():
+    """A disk of 64 MB: more of it is kept free than it has, or a part of it."""
+    home = TOP / "kept-free"
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip("a part of the disk is kept free", "no tmpfs can be mounted here")
+        return
+    env = {"CORDON_STATE": str(home / "state")}
+    r = workspace("create", "w", env={**env, "XDG_CONFIG_HOME": config("")})
+    tap.ok(r.code == 1 and "1024 MB are kept free (workspaces.free" in r.err, "a policy that says nothing of it keeps 1 GB of the disk free", r.story())
+    env["XDG_CONFIG_HOME"] = config("workspaces: {free: 1m, free_percent: 50}\n")
+    made = workspace("create", "w", env=env)
+    (home / "filler").write_bytes(bytes(40 << 20))
+    r = workspace("snapshot", "w", env=env)
+    tap.ok(made.code == 0 and r.code == 1 and "31 MB are kept free (workspaces.free and workspaces.free_percent" in r.err,
+           "of workspaces.free and workspaces.free_percent the larger one is kept free", made.story(), r.story())
+    (home / "filler").unlink()
+    tap.eq(workspace("snapshot", "w", env=env).code, 0, "a disk that has room again takes the next commit")
+    subprocess.run(["umount", str(home)])
+
+
+def many():
+    """More files than a commit holds, and more that is left out than is told by name."""
+    top, shm = TOP / "many", "/dev/shm" if os.path.ismount("/dev/shm") and os.access("/dev/shm", os.W_OK) else "/tmp"
+    fresh("many")
+    top.mkdir()
+    for i in range(1003):
+        os.symlink("/", top / f"l{i}")
+    r = workspace("import", "many", top, "--json")
+    tap.eq((len(r["left_out"]), r["left_out_more"]), (1000, 3), "what is left out is told by name up to 1000 names, and counted beyond", r.err)
+    with tempfile.TemporaryDirectory(prefix="cordon-workspace-", dir=shm) as large:
+        for i in range(200_001):
+            os.mkdir(f"{large}/{i}")
+        before = in_store("many", "rev-parse", "main")[1]
+        r = workspace("import", "many", large, "--json", timeout=200)
+    tap.ok(r.code == 1 and "more than 200000 files and folders" in r.err and in_store("many", "rev-parse", "main")[1] == before,
+           "a folder of more than 200000 files and folders is refused by name, and the head stays", r.story())
 
 
 def full_disk():
@@ -602,8 +658,11 @@ if os.geteuid() == 0:
     unreadable()
 swapped()
 contained()
+half_done()
 bounds()
 unfinished()
+many()
+kept_free()
 full_disk()
 kills(24, random.Random())
 kills_full(12, random.Random())

@@ -2,28 +2,20 @@
 /* Whether something may be written at all: the disk is other people's, too, and one that is full stops the audit as well. */
 #include "order.h"
 
-#include "base/units.h"
-
-#include <sys/statfs.h>
+#include "base/limits.h"
+#include "sys/space.h"
 
 static int disk_has_room(const struct order *o, struct err *err)
 {
-    struct statfs fs;
-    if (!o->free && !o->free_percent)
-        return 0;
-    if (fstatfs(ORDER_HOME_FD, &fs) < 0)
-        return err_sys(err, "the room on the disk of the state folder");
-    const uint64_t all = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
-    const uint64_t left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-    const uint64_t part = all / 100 * o->free_percent;
-    const uint64_t least = part > o->free ? part : o->free;
-    if (left >= least)
-        return 0;
+    struct disk_space space;
+    int r = disk_space_look(ORDER_HOME_FD, o->free, o->free_percent, &space, err);
+    if (r < 0 || !space.short_of)
+        return r;
     return err_set(
         err, ERR_LIMIT,
         "the disk of the state folder has %llu MB free, and %llu MB are kept free "
         "(workspaces.free and workspaces.free_percent of the policy): nothing is written",
-        (unsigned long long)(left / MIB), (unsigned long long)(least / MIB));
+        (unsigned long long)(space.free / MIB), (unsigned long long)(space.kept / MIB));
 }
 
 int order_bound(const struct order *o, struct workspace *w, struct err *err)
