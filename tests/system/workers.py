@@ -105,8 +105,10 @@ t(SpawnWorker, "execute", "import os\\nos.listdir('/etc/ssl')")
 """, "--worker", "execute", "--ro", "/etc/ssl")
     tap.ok(len(got) == 2 and got[0]["final"] == "[]" and got[1]["status"] == "error", f"{who}: a worker's own /workspace is empty, and it gets no shared folder", got, r.story())
     lower = "def f(n):\n    return 'f' if n == 0 else 'try:\\n    r = SpawnWorker(\"execute\", ' + repr(f(n - 1)) + ')\\n    FINAL(r[\"final\"])\\nexcept RuntimeError as e:\\n    FINAL(e)\\n'\n"
+    before = [e["kind"] for e in s.audit()].count("begin")
     got, r = run(s, CALLS + lower + "print(json.dumps(SpawnWorker('execute', f(6))['final']))\n")
-    tap.eq(got, ["SpawnWorker: at most 2 programs stand within one that calls them"], f"{who}: workers of workers end at a depth that is named", r.story())
+    tap.eq((got, [e["kind"] for e in s.audit()].count("begin") - before), (["SpawnWorker: at most 2 programs stand within one that calls them"], 3),
+           f"{who}: a worker's worker is the last one that is started, and the next call says so", r.story())
     s.close()
 
 
