@@ -97,8 +97,9 @@ audit-kill: build	## writers of the audit killed KILLS=1000 times at random inst
 
 WORKSPACE_KILLS = 500
 WORKSPACE_RACES = 10000
-workspace-kill: build	## commits of a workspace killed WORKSPACE_KILLS=500 times at random instants: the head is the old state or the new one
+workspace-kill: build	## commits of a workspace, and runs that commit, killed WORKSPACE_KILLS=500 times at random instants: the head is the old state or the new one
 	@/usr/bin/python3 tests/system/workspace.py build $(WORKSPACE_KILLS)
+	@/usr/bin/python3 tests/system/workspace_runs.py build $(WORKSPACE_KILLS)
 
 workspace-races: build	## names that change kind while a workspace is read and a session filled, WORKSPACE_RACES=10000 rounds each
 	@build/src/jail/test_fill $(WORKSPACE_RACES)

@@ -3,7 +3,7 @@
 """`--workspace` of `run` and `exec`: what a guest sees is the head, what it leaves is the next commit, and nothing that it can
 leave does anything else.
 
-Usage: workspace_runs.py BUILD."""
+Usage: workspace_runs.py BUILD [KILLS]. With KILLS only that part, so many times (`make workspace-kill`)."""
 import fcntl
 import hashlib
 import json
@@ -428,7 +428,7 @@ def kills(count):
     rng, heads, bad = random.Random(), 2, []
     start = time.monotonic()
     run_in("x", "echo 0 > f0", who=who)
-    heads, longest, ended = 3, time.monotonic() - start, 0
+    heads, longest, killed, committed = 3, time.monotonic() - start, 0, 0
     for i in range(count):
         p = subprocess.Popen(programs.command(["exec", "--json", "--workspace", "x", "--", "/bin/sh", "-c", f"echo {i} > f{i % 20}; echo {i} > n{i}"], who), env=tapsys.clean_env(None, who),
                              cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -436,18 +436,25 @@ def kills(count):
         os.killpg(p.pid, signal.SIGKILL)
         out = p.communicate()[0].decode()
         longest *= 1.2 if p.returncode else 0.8
-        ended += p.returncode == 0
+        killed += p.returncode == -signal.SIGKILL
         workspace("list", who=who)
         now = int(git("x", "rev-list", "--count", "main", who=who))
         told = '"changed": true' in out
         if now not in (heads, heads + 1) or told and now != heads + 1:
             bad.append((i, heads, now, told))
+        committed += now > heads
         heads = max(heads, now)
+        if i % 50 == 49 and fsck("x", who):
+            bad.append((i, fsck("x", who)))
     last = run_in("x", "cat f19; echo end > end", who=who)
     tap.ok(not bad and fsck("x", who) == "" and last["snapshot"]["changed"], f"runs killed at {count} instants: the head is the old state or the new one, git fsck is clean, the next run commits",
            bad[:3], fsck("x", who), last.story())
+    tap.ok(killed >= count // 6 and committed, "some runs were killed before their end, and some committed", (killed, committed))
 
 
+if len(sys.argv) > 2:
+    kills(int(sys.argv[2]))
+    tap.done()
 for person in users():
     ordinary(person)
     odd(person)
