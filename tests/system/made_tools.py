@@ -76,6 +76,10 @@ t(ListFiles)
     words = ["no name of a tool"] * 7 + ["already"] * 2 + ["no name of a tool"] + ["not of type object"] * 2 + ["cannot be used"] * 5 + ["has no line 'def GoodName('", "Syntax error", "eval", "'source' is missing"]
     tap.eq([(w, g) for w, g in zip(words, got) if w not in str(g)], [], f"{who}: what is no tool is refused and says why: names, schemas, sources", got, r.story())
     tap.ok(len(got) == 22 and got[21]["names"] == [], f"{who}: nothing is written for a tool that was refused", got[21:])
+    host = s.policy('tools: {OcrIt: {risk: low, command: [/bin/echo, of the operator], schema: {"type": "object", "properties": {}}}}\n')
+    got, r = run(s, MAKE + "m('OcrIt', 'return 1'); t(OcrIt); t(ListFiles)\n", "--worker", "execute", "--policy", host)
+    tap.ok(len(got) == 3 and "there is a tool OcrIt already" in got[0] and got[1]["text"] == "of the operator\n" and got[2]["names"] == [],
+           f"{who}: a host tool of the operator's keeps its name", got, r.story())
     s.close()
 
 
@@ -141,6 +145,13 @@ def sessions(who):
     tap.eq(wide["value"], "'role lead does not have the tool WriteFile'", f"{who}: called by a wider role a tool has the rights of who made it", wide.story())
     narrow = say("one", "try:\n    AddIt(1, 2)\nexcept RuntimeError as e:\n    print(e)", "explore")
     tap.eq(narrow["stdout"], "role explore does not have the tool CreateTool\n", f"{who}: called by a narrower role it is refused", narrow.story())
+    other = "CreateTool('AddIt', 'x', {'type': 'object', 'properties': {'a': {'type': 'integer'}, 'b': {'type': 'integer'}}}, 'def AddIt(a, b): return 0')\n"
+    was = say("one", f"was = ReadFile('tools/AddIt.py')['text']\nSpawnWorker('execute', {other!r})['status']")
+    try_it = "try:\n    print(AddIt(1, 2)['value'])\nexcept RuntimeError as e:\n    print(e)"
+    changed = say("one", try_it)
+    back = say("one", "WriteFile('tools/AddIt.py', was)\n" + try_it)
+    tap.ok(was["value"] == "'ok'" and "not the one that was made" in changed["stdout"] and back["stdout"] == "3\n",
+           f"{who}: a tool that a worker makes does not take the place of its caller's tool in a later call of the session", was.story(), changed.story(), back.story())
     s.run("session", "fork", "one", "two")
     forked = say("two", "AddIt(5, 6)['value']")
     tap.eq(forked["value"], "11", f"{who}: a fork of a session has its tools", forked.story())
