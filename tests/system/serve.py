@@ -311,7 +311,7 @@ def cancelled():
             tap.ok(runs and not gone(runs), f"a cancelled request {what} takes its run with it", runs)
             if not meets:
                 r = s.tool("wait_job", job_id=job)["structuredContent"]
-                tap.ok(r["status"] != "running", "and who asks for the job is told that it has ended", r)
+                tap.ok(r["status"] != "running", "who asks for the job of a cancelled request is told that it has ended", r)
 
 
 # --- ends -----------------------------------------------------------------------------------------
