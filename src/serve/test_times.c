@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cordond does by time, and nobody can wait for: when a run is answered with a job, how often its client hears of it
+ * before, how long sessions and results stay. The time is a number here. */
+#include "base/clock.h"
+#include "base/tap.h"
+#include "serve/holding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define S  CLOCK_NS_PER_S
+#define T0 (1000 * S) /* when everything here begins */
+
+/* A client whose first request waits for its first job, which prints nothing and does not end. */
+static struct serve_client *waiting(struct serve_shared *all, enum serve_verb verb)
+{
+    struct serve_client *c = calloc(1, sizeof *c);
+    if (!c)
+        abort();
+    all->config.answer_ms = LIMIT_SERVE_ANSWER_MS;
+    *c = (struct serve_client){.all = all, .config = &all->config, .sock = -1};
+    c->jobs[0] = (struct serve_job){
+        .used = true, .verb = verb, .runner = SERVE_RUNNER_INIT, .started_ns = T0};
+    memset(c->jobs[0].handle, 'j', SERVE_HANDLE);
+    c->asks[0] = (struct serve_ask){.state = SERVE_WAITING,
+                                    .q = {.number = 1, .verb = verb},
+                                    .job = &c->jobs[0],
+                                    .asked_ns = T0,
+                                    .told_ns = T0};
+    return c;
+}
+
+static void test_long_run(void)
+{
+    struct serve_shared all = {0};
+    struct serve_client *c = waiting(&all, SERVE_RUN);
+    struct serve_ask *a = &c->asks[0];
+    uint64_t late = 0, notes = 0;
+    tap_eq_int(serve_asks_next(c), T0 + 5 * S, "there is nothing to say of a run for five seconds");
+    for (uint64_t s = 1; s < 45; s++) {
+        serve_asks_tick(c, T0 + s * S);
+        notes += a->due_ms != 0;
+        late += a->due_ms && a->due_ms != s * 1000;
+        late += (a->due_ms != 0) != (s % 5 == 0);
+        a->due_ms = 0; /* as if it was sent */
+    }
+    tap_ok(notes == 8 && late == 0, "a client hears of a long run every five seconds");
+    tap_ok(a->state == SERVE_WAITING, "a run of 44 seconds is waited for");
+    serve_asks_tick(c, T0 + 45 * S);
+    tap_ok(a->state == SERVE_ANSWERING && a->answer.stand == SERVE_RUNNING &&
+               a->answer.number == 45000 && strcmp(a->answer.handle, c->jobs[0].handle) == 0,
+           "a run of 45 seconds is answered with the handle of a job");
+    tap_ok(serve_jobs_find(c, c->jobs[0].handle) == &c->jobs[0],
+           "a job that was told is found by its handle");
+    serve_asks_free(a);
+    free(c);
+}
+
+static void test_session_in_the_making(void)
+{
+    struct serve_shared all = {0};
+    struct serve_client *c = waiting(&all, SERVE_SESSION_NEW);
+    serve_asks_tick(c, T0 + 46 * S);
+    tap_ok(c->asks[0].state == SERVE_WAITING, "a session that is being made does not become a job");
+    serve_asks_free(&c->asks[0]);
+    free(c);
+}
+
+static void test_result(void)
+{
+    struct serve_shared all = {0};
+    struct serve_client *c = waiting(&all, SERVE_RUN);
+    struct serve_job *j = &c->jobs[0];
+    const uint64_t last = T0 + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS;
+    serve_asks_free(&c->asks[0]);
+    j->kept = true;
+    j->ended_ns = T0;
+    serve_jobs_tick(c, last);
+    tap_ok(serve_jobs_find(c, j->handle) == j, "the result of a job is there for ten minutes");
+    tap_eq_int(serve_jobs_next(c, last), last, "the end of a result is awaited");
+    serve_jobs_tick(c, last + 1);
+    tap_ok(!serve_jobs_find(c, j->handle), "the result of a job is gone after ten minutes");
+    free(c);
+}
+
+static void test_idle_session(void)
+{
+    static const char handle[SERVE_HANDLE + 1] = "mcp-aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct serve_shared all = {0};
+    struct serve_client *c = waiting(&all, SERVE_SESSION_RUN);
+    struct serve_job *j = &c->jobs[0];
+    struct buf list;
+    const uint64_t last = T0 + LIMIT_SERVE_IDLE_MS * CLOCK_NS_PER_MS;
+    buf_init(&list, 4096);
+    serve_asks_free(&c->asks[0]);
+    memcpy(j->session, handle, sizeof handle);
+    tap_ok(serve_sessions_add(c, handle, T0), "a session is noted");
+    tap_ok(serve_sessions_list(c, T0 + 100 * S, &list) == 0 &&
+               strstr(list.data, "\"expires_in_s\": 1700"),
+           "the list of sessions tells when one ends");
+    tap_ok(serve_sessions_find(c, handle, last + 1),
+           "a session in which a call goes on is not idle");
+    j->ended_ns = T0;
+    tap_ok(serve_sessions_find(c, handle, last), "a session is there for 30 minutes after a call");
+    tap_ok(!serve_sessions_find(c, handle, last + 1),
+           "the handle of a session is nobody's after 30 idle minutes");
+    buf_done(&list);
+    free(c);
+}
+
+static void test_handles(void)
+{
+    enum { MANY = 1024 }; /* that a letter is never seen by chance: 1 in 10^11 */
+    static char handles[MANY][SERVE_HANDLE + 1];
+    struct err err = ERR_INIT;
+    size_t bad = 0, seen[SERVE_HANDLE][256] = {{0}}, least = 32;
+    for (size_t i = 0; i < MANY; i++) {
+        bad += serve_handle_new(SERVE_HANDLE_SESSION, handles[i], &err) < 0 ||
+               !serve_handle_good(SERVE_HANDLE_SESSION, handles[i]);
+        for (size_t k = 0; k < SERVE_HANDLE; k++)
+            seen[k][(unsigned char)handles[i][k]]++;
+    }
+    for (size_t k = 4; k < SERVE_HANDLE; k++) {
+        size_t letters = 0;
+        for (size_t l = 0; l < 256; l++)
+            letters += seen[k][l] != 0;
+        least = letters < least ? letters : least;
+    }
+    tap_eq_int(bad, 0, "handles are of their form");
+    tap_eq_int(least, 32, "each of the 26 random letters of a handle is any of 32");
+}
+
+int main(void)
+{
+    test_long_run();
+    test_session_in_the_making();
+    test_result();
+    test_idle_session();
+    test_handles();
+    return tap_done();
+}
