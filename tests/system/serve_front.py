@@ -33,15 +33,16 @@ def landlock():
 
 
 def acts(process):
-    """{act: error} as the front tells it, to its last line or its end."""
-    found = {}
+    """{act: error} as the front tells it, to its last line or its end; and whatever else was said."""
+    found, said = {}, []
     for line in iter(process.stderr.readline, b""):
+        said.append(line.decode())
         m = re.match(rb"act (\S+) (\d+)$", line)
         if m:
             found[m.group(1).decode()] = int(m.group(2))
         if "end" in found:
             break
-    return found
+    return found, said
 
 
 def status(pid):
@@ -53,10 +54,10 @@ def look(probe, who, kind, options, want):
     (programs.bin / "cordon-front").unlink()  # one that ends may still run the old one
     shutil.copy2(programs.probes / probe, programs.bin / "cordon-front")
     server = start(programs, options, who)
-    got = acts(server)
+    got, said = acts(server)
     where = f"{who}, {kind}, {'with its table' if probe == 'front' else 'without its table'}"
     for act, error in want.items():
-        tap.eq(errno.errorcode.get(got.get(act), got.get(act)), errno.errorcode[error], f"{where}: a front cannot {ACTS[act]}")
+        tap.eq(errno.errorcode.get(got.get(act), got.get(act)), errno.errorcode[error], f"{where}: a front cannot {ACTS[act]}", *said[-3:])
     front = appears(lambda: named(server.pid, "cordon-front"))
     if front and os.geteuid() == 0:
         told = status(front[0])
