@@ -9,7 +9,7 @@ import sys
 import time
 
 import tapsys
-from mcptest import appears, connects, start, stop
+from mcptest import Connection, appears, connects, named, start, stop
 from servetest import figures
 from tapsys import Tap
 
@@ -46,6 +46,7 @@ while True:
             n += 1
             ask(s, n)
 """
+PLACES = 12  # LIMIT_SERVE_CLIENTS_USER of src/base/limits.h
 tap = Tap()
 if os.geteuid() != 0:
     print("1..0 # SKIP only root has two users to be")
@@ -82,6 +83,39 @@ def closed():
     r = tapsys.cordon(programs, ["serve", "--socket", str(path), "--all-users"], env=ENV)
     tap.ok(r.code == 2 and "mkdir -m 755" in r.err, "--all-users: a folder that others can write in is refused", r.err)
     os.chmod(folder, 0o755)
+
+
+def lets_in(uid):
+    """A connection of this user that is served; None: it was ended at once. Others are still open."""
+    os.seteuid(uid)
+    try:
+        c = Connection(path, legacy=None)
+    finally:
+        os.seteuid(0)
+    try:
+        if "result" in c.ask("server/discover"):
+            return c
+    except OSError:
+        pass
+    c.end()
+    return None
+
+
+def crowded():
+    """One user leaves places at the socket for others."""
+    server = start(programs, ["--socket", str(path), "--all-users", "--policy", str(policy)], env=ENV)
+    appears(lambda: connects(path))
+    appears(lambda: not named(server.pid, "cordon-front"))  # the look at the socket was a client, too
+    first = [lets_in(FIRST) for _ in range(PLACES + 1)]
+    tap.eq([c is not None for c in first], [True] * PLACES + [False], f"--all-users: one user has {PLACES} connections, and no more")
+    other = lets_in(SECOND)
+    tap.ok(other, "--all-users: another user is let in when one has as many connections as there may be")
+    first[0].end()
+    while not (again := lets_in(FIRST)) and server.poll() is None:  # the server has not seen it yet
+        pass
+    tap.ok(again, "--all-users: who closes a connection has room for another")
+    server.send_signal(signal.SIGINT)
+    tap.eq(stop(server), 0, "--all-users: a server with a crowd ends with 0")
 
 
 def shared():
@@ -132,6 +166,7 @@ def shared():
 
 
 closed()
+crowded()
 shared()
 tapsys.cordon(programs, ["pool", "stop", "--force"], env=ENV)
 tap.done()
