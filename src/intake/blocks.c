@@ -6,6 +6,7 @@
 
 #include "intake/notes.h"
 #include "intake/quotes.h"
+#include "intake/tags.h"
 
 #include <string.h>
 #include <strings.h>
@@ -98,12 +99,20 @@ static bool is_wrapper(const char *tag)
     return strcasecmp(tag, "markdown") == 0 || strcasecmp(tag, "md") == 0;
 }
 
+/* Three quotes begin a string in Python alone. A block without a tag, or with one that nobody knows, may be Python. */
+static bool has_long_strings(const char *tag)
+{
+    const char *language = intake_tag_language(tag);
+    return !language || strcmp(language, "python") == 0;
+}
+
 /* The lines behind an opening fence. C is behind the block afterwards. */
 static void read_block(struct intake_blocks *b, struct cursor *c, const struct line *fence,
                        struct intake_block *block)
 {
     const char mark = fence->data[fence->indent];
     const size_t length = fence_length(fence);
+    const bool strings = has_long_strings(block->tag);
     struct cursor first = {
         0}; /* behind the first fence that would close it if it were in no string */
     size_t first_end = 0;
@@ -113,7 +122,7 @@ static void read_block(struct intake_blocks *b, struct cursor *c, const struct l
     block->line = c->line;
     block->indent = fence->indent;
     while (read_line(b, c, &l)) {
-        const bool in_string = c->string && !b->strings_lost;
+        const bool in_string = strings && c->string && !b->strings_lost;
         const bool close = closes(&l, mark, length, fence->indent);
         advance(c, &l);
         if (close && !in_string) {

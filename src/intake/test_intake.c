@@ -199,6 +199,45 @@ static void structure(void)
     }
 }
 
+/* What a case cannot say: a text without a line feed at its end, the limit of a program, and what the step that refuses
+ * it is told. */
+static void edges(void)
+{
+    static const struct {
+        const char *text;
+        size_t len, max;
+        int r;
+        bool plain, not_utf8, has_nul;
+        const char *source, *what;
+    } rows[] = {
+        {"```python\nf()", 13, 100, 0, false, false, false, "f()\n",
+         "a block that is cut in its line has a line feed at its end"},
+        {"f()", 3, 100, 0, true, false, false, "f()", "a program of a file is left as it is"},
+        {"f()\n", 4, 4, 0, true, false, false, "f()\n", "a program that fits exactly is taken"},
+        {"f()\n", 4, 3, ERR_LIMIT, true, false, false, NULL, "a program over its limit is refused"},
+        {"```\nf()\n```", 11, 3, ERR_LIMIT, false, false, false, NULL,
+         "a block over the limit is refused"},
+        {"a\xff", 2, 100, ERR_FORMAT, true, true, false, NULL,
+         "bytes that are not UTF-8 are told as that"},
+        {"\xff\xfe"
+         "a",
+         3, 100, ERR_FORMAT, true, true, false, NULL, "UTF-16 is told as not UTF-8"},
+        {"a\0b", 3, 100, ERR_FORMAT, true, false, true, NULL, "a NUL is told as that"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct intake_source s;
+        struct err err = ERR_INIT;
+        const struct intake_text text = {
+            .data = rows[i].text, .len = rows[i].len, .plain = rows[i].plain};
+        intake_source_init(&s, rows[i].max);
+        const int r = intake_read(&text, &s, &err);
+        tap_ok(r == rows[i].r && s.not_utf8 == rows[i].not_utf8 && s.has_nul == rows[i].has_nul &&
+                   (!rows[i].source || strcmp(s.code.data, rows[i].source) == 0),
+               "%s (%d: %s)", rows[i].what, r, err.msg);
+        intake_source_done(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -207,6 +246,7 @@ int main(int argc, char **argv)
     }
     run_cases(argv[1]);
     structure();
+    edges();
     linear("`", "backticks");
     linear("```\n", "fences");
     linear("```x\n\"\"\"\n```\n", "fences in strings");
