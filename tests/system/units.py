@@ -21,7 +21,16 @@ build, source = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 tap = Tap()
 programs = tapsys.Programs(build)
 ANALYZE = shutil.which("systemd-analyze")
-EXPOSED = {"system": 3.2, "user": 8.0}  # of 10, as systemd 252 counts: more is a hardening that was lost
+EXPOSED = {"system": 3.2, "user": 7.9}  # of 10, as systemd 252 counts: more is a hardening that was lost
+# Each by its value: the exposure is one sum, in which a tenth more or less hides the loss of one of them, and some do not count.
+EVERY = {"NoNewPrivileges": "yes", "LockPersonality": "yes", "RestrictRealtime": "yes", "RestrictSUIDSGID": "yes", "SystemCallArchitectures": "native",
+         "SystemCallFilter": "~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap", "SystemCallErrorNumber": "EPERM", "UMask": "0077",
+         "KillMode": "mixed", "Restart": "on-failure"}
+HARDENED = {"user": EVERY, "system": EVERY | {
+    "User": "cordon", "StateDirectory": "cordon-serve", "StateDirectoryMode": "0700", "CapabilityBoundingSet": "", "AmbientCapabilities": "",
+    "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes", "DevicePolicy": "closed", "PrivateIPC": "yes", "RemoveIPC": "yes",
+    "KeyringMode": "private", "ProtectClock": "yes", "ProtectControlGroups": "yes", "ProtectKernelModules": "yes",
+    "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "IPAddressDeny": "any", "IPAddressAllow": "localhost"}}
 SHELL = """set -e
 mount --make-rprivate /
 mount --bind "$1" "$1"
@@ -78,6 +87,8 @@ for kind, texts in found.items():
     tap.ok(stop >= drain + 20, f"the service of kind {kind} has time to drain before it is killed", stop, drain)
     mode = ("0666", True) if kind == "system" else ("0600", False)
     tap.eq((sock["Socket"]["SocketMode"], "--all-users" in words), mode, f"the unix socket of kind {kind} is for {'every user, and so is its server' if mode[1] else 'its owner'}")
+    for setting, value in HARDENED[kind].items():
+        tap.eq(service["Service"].get(setting), value, f"the service of kind {kind} has {setting}={value}")
     lost = [k for k in ("RestrictNamespaces", "ProtectHostname", "PrivateUsers", "ProtectProc", "ProcSubset", "ProtectKernelTunables", "ProtectKernelLogs", "MemoryDenyWriteExecute")
             if k in service["Service"]]
     tap.eq(lost, [], f"the service of kind {kind} has none of the settings under which no jail can be built")
