@@ -28,7 +28,10 @@ try:
     if not tap.eq(len(prefixes), 1, "meson install puts one bin/cordon below DESTDIR", prefixes):
         tap.done()
     prefix = prefixes[0]
-    for name in ("bin/cordon", *(f"libexec/cordon/cordon-{x}" for x in ("nest", "python", "holder", "approvals", "workspace"))):
+    # every program that the build makes: one that is left behind would be missed only by who needs it
+    made = sorted(p.name for p in pathlib.Path(build).glob("cordon*") if p.is_file() and os.access(p, os.X_OK) and p.name != "cordon")
+    tap.ok({"cordon-nest", "cordon-python", "cordond", "cordon-proxy"} <= set(made), "the programs of the build are listed", made)
+    for name in ("bin/cordon", *(f"libexec/cordon/{x}" for x in made)):
         p = prefix / name
         tap.ok(p.is_file() and p.stat().st_mode & 0o7777 == 0o755, f"{name} is there, 0755, not set-id")
         tap.ok(p.is_file() and b"CORDON_TEST_OFF" not in p.read_bytes(), f"{name} has no switch for the layers")
@@ -37,6 +40,12 @@ try:
     source = pathlib.Path(__file__).resolve().parents[2]
     for page in sorted(source.glob("man/*.1")):
         tap.ok((prefix / "share/man/man1" / page.name).is_file(), f"the page {page.name} is there")
+    for name in ("share/bash-completion/completions/cordon", "share/zsh/site-functions/_cordon", "share/fish/vendor_completions.d/cordon.fish",
+                 "lib/systemd/system/cordon-serve.service", "lib/systemd/system/cordon-serve.socket", "lib/systemd/user/cordon-serve.service",
+                 "lib/systemd/user/cordon-serve.socket", "lib/sysusers.d/cordon.conf", "share/cordon/apparmor", "share/cordon/policies/production.yaml",
+                 "share/cordon/policies/max-safety.yaml", "share/cordon/arena-reviewer.md", "share/cordon/arena-sceptic.md",
+                 *(f"share/cordon/schemas/{p.name}" for p in source.glob("schemas/*.schema.json"))):
+        tap.ok((prefix / name).is_file() and (prefix / name).stat().st_size, f"{name} is there, and not empty")
     # a program that knows nothing but pkg-config finds header and library
     pc = next(prefix.rglob("cordon.pc"), None)
     if tap.ok(pc is not None, "pkg-config's file for libcordon is there"):
