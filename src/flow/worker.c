@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -530,92 +529,4 @@ bool flow_worker_read(struct flow_worker *w)
         }
     }
     return true;
-}
-
-/* The guest could have said so itself: the words are about its own end, and nothing is decided by them. */
-static void explain_stack(struct flow_result *r)
-{
-    char text[200];
-    snprintf(
-        text, sizeof text,
-        "killed by signal %d (SEGV): stack exhausted (limit %llu MB); nest objects less deeply",
-        r->signal, (unsigned long long)(LIMIT_STACK / MIB));
-    flow_result_say(r, FLOW_CRASHED, "resources", "CODE", WIRE_FAULT_STACK, text);
-}
-
-/* `No module named 'a.b'`: how to get the package that `a` is. */
-static void explain_module(const struct flow_worker *w)
-{
-    static const char said[] = "No module named '";
-    char name[64];
-    const char *at =
-        strncmp(w->fault, said, sizeof said - 1) == 0 ? w->fault + sizeof said - 1 : "";
-    const size_t len =
-        strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    if (!len || len >= sizeof name || at[len] != '\'')
-        return; /* a part of a package that is there: nobody has to get that */
-    snprintf(name, sizeof name, "%.*s", (int)len, at);
-    if (w->job && w->job->profile && !w->job->profile->packages)
-        snprintf(w->result->hint, sizeof w->result->hint,
-                 "profile %.40s has no package '%s'; --profile standard has those that are "
-                 "installed",
-                 w->job->profile->name, name);
-    else
-        snprintf(w->result->hint, sizeof w->result->hint,
-                 "there is no module '%s' here: if it is a file of yours, --in FOLDER copies it "
-                 "beside the program; if it is a package, `apt install python3-%s`, or --venv DIR "
-                 "names a virtual environment that has it; `cordon pool start --packages` loads "
-                 "large ones ahead",
-                 name, name);
-}
-
-/* `[Errno 2] No such file or directory: 'NAME'`: how a file of the caller's comes to the program. */
-static void explain_file(const struct flow_worker *w)
-{
-    static const char said[] = "[Errno 2] No such file or directory: '";
-    if (strncmp(w->fault, said, sizeof said - 1) != 0)
-        return;
-    const char *name = w->fault + sizeof said - 1;
-    if (*name != '/' || strncmp(name, "/workspace/", strlen("/workspace/")) == 0)
-        snprintf(w->result->hint, sizeof w->result->hint,
-                 "the program sees only the files that it was given: --in FILE copies one into its "
-                 "/workspace, `run --ro FILE:/workspace/NAME` shows it there, and `cordon session "
-                 "put` copies it into a session");
-}
-
-void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
-{
-    struct flow_result *r = w->result;
-    char text[400];
-    if (w->state == FLOW_WORKER_BROKEN) {
-        flow_result_say(r, FLOW_ERROR, "process", "CODE", "ProtocolError",
-                        "the program wrote garbage to its channel and was stopped");
-        return;
-    }
-    if (r->status == FLOW_CRASHED && r->signal == SIGSEGV &&
-        strcmp(w->fault_type, WIRE_FAULT_STACK) == 0) {
-        explain_stack(r);
-        return;
-    }
-    const bool memory =
-        strcmp(w->fault_type, "MemoryError") == 0 ||
-        (strcmp(w->fault_type, "RangeError") == 0 && strcmp(w->fault, "Out of memory") == 0);
-    /* it went on after the refusal, and failed for something else */
-    const bool went_on = r->status == FLOW_MEMORY && r->signal == 0 && !memory;
-    if ((r->status != FLOW_ERROR && !went_on) || !w->fault_type[0] || r->category[0] == 'E')
-        return;
-    if (memory && jail_memory_was_short(r->mapped, limits)) {
-        snprintf(text, sizeof text, "memory limit of %llu MB (%s)",
-                 (unsigned long long)(limits->memory / MIB), r->memory_by);
-        flow_result_say(r, FLOW_MEMORY, "resources", "CODE", w->fault_type, text);
-    } else {
-        snprintf(text, sizeof text, "%s%s%.300s", w->fault_type, w->fault[0] ? ": " : "", w->fault);
-        flow_result_say(r, FLOW_ERROR, NULL, "CODE", w->fault_type, text);
-        snprintf(r->message, sizeof r->message, "%s", w->fault);
-        if (strcmp(w->fault_type, "ModuleNotFoundError") == 0)
-            explain_module(w);
-        if (strcmp(w->fault_type, "FileNotFoundError") == 0)
-            explain_file(w);
-    }
-    r->line = w->fault_line;
 }

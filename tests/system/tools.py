@@ -164,6 +164,13 @@ def workers(who):
     got, r = calls(s, CALLS + 't(echo, 1)\ntry:\n    ReadFile("a")\nexcept NameError as e:\n    print(json.dumps("no name"))\n', "--tool", "echo")
     tap.eq(got, [{"args": [1], "kwargs": {}}, "no name"] if got and got[0].get("kwargs") == {} else [{"args": [1], "kwargs": None}, "no name"],
            f"{who}: --tool gives that tool alone", r.story())
+    for lang, code in (("python", "llm('a')"), ("ruby", "llm('a')"), ("javascript", "llm('a')")):
+        r = s.run("run", "--json", "--lang", lang, "--policy", s.policy("breakers: {failures: 1000}\n"), "-c", code)
+        tap.ok(r["status"] == "error" and "--tool llm gives it" in (r["error"].get("hint") or ""), f"{who}: a program in {lang} that calls a tool it was not given is told which option gives it", r.story())
+    r = s.run("run", "--json", "--policy", s.policy("breakers: {failures: 1000}\n"), "-c", "no_such_name")
+    tap.ok(r["error"]["type"] == "NameError" and not r["error"].get("hint"), f"{who}: a name that is no tool's has no hint of one", r.story())
+    r = s.run("run", "--json", "--tool", "llm", "--policy", s.policy("breakers: {failures: 1000}\n"), "-c", "del llm\nllm('a')")
+    tap.ok(r["status"] == "error" and not r["error"].get("hint"), f"{who}: a tool that was given and taken away by the program has no such hint", r.story())
     got, r = calls(s, CALLS + "".join('t(ListFiles)\n' for _ in range(53)), "--worker", "explore")
     tap.ok([isinstance(g, dict) for g in got] == [True] * 50 + [False] * 3 and "limit.calls" in r.rules(), f"{who}: a run has 50 calls", got[48:], r.story())
     kept = [e for e in s.audit() if e["kind"] == "tool" and e["execution_id"] == r["id"]]
