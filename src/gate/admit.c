@@ -62,17 +62,20 @@ static int refuse_broken(const struct gate *g, const struct gate_tool *tool,
     const bool runs = tool->kind == GATE_TOOL_EXECUTION;
     char many[32] = "";
     if (!w->of_tool)
-        return gate_refuse(r, GATE_RULE_BREAKER, ms,
-                           "the same again will fail again: change the code, or wait",
-                           "failed %llu times with: %s; try again in %llu s", times, w->text, left);
+        return gate_refuse(
+            r, GATE_RULE_BREAKER, ms,
+            "the same again will fail again, and is refused until then: change the code, and it "
+            "runs at once",
+            "failed %llu times with: %s; try again in %llu s", times, w->text, left);
     if (times > 1)
         snprintf(many, sizeof many, "%llu ", times);
     return gate_refuse(
         r, GATE_RULE_BREAKER, ms,
-        runs ? "any program is refused until then; cordon audit tail shows the failures, "
-               "breakers.counts in the policy says what counts"
-             : "any call of it is refused until then; cordon audit tail shows the failures, "
-               "breakers.counts in the policy says what counts",
+        runs ? "any program is refused until then, so that failures in a loop cost little; to go "
+               "on at once set breakers.cooldown to 1s in the policy (breakers.counts: what "
+               "counts); cordon audit tail shows the failures"
+             : "any call of it is refused until then; to go on at once set breakers.cooldown to "
+               "1s in the policy; cordon audit tail shows the failures",
         "the last %s%s%s of %.40s failed%s with: %s; try again in %llu s", many,
         runs ? "program" : "call", times > 1 ? "s" : "", tool->name, times > 1 ? ", the last" : "",
         w->text, left);

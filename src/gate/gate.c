@@ -50,11 +50,15 @@ static int commit(struct gate_ticket *t, bool approved, bool *ret_checkpoint,
     if (t->request.task && c->iterations) {
         task = gate_task_find(g, t->request.client.id, t->request.task, now);
         if (!task)
-            return gate_refuse(r, GATE_RULE_BUSY, 1000, "close what is not needed",
-                               "more than %d tasks at once", GATE_TASKS);
+            return gate_refuse(r, GATE_RULE_BUSY, 60000,
+                               "use the name of a task that is under way; one that is quiet for an "
+                               "hour makes room",
+                               "%d tasks are under way, the most that are counted at once",
+                               GATE_TASKS);
         if (task->count >= c->iterations)
             return gate_refuse(r, GATE_RULE_ITERATIONS, 0,
-                               "stop and report what was reached; a person may begin a new task",
+                               "stop and report what was reached; a person may begin a new task "
+                               "(another --task), or raise approval.iterations in the policy",
                                "the task has used its %llu executions",
                                (unsigned long long)c->iterations);
     }

@@ -288,7 +288,7 @@ static int check_head(struct gate_map *m, struct err *err)
     if (m->readonly)
         return err_set(err, ERR_STATE,
                        "the state folder is read-only, and nothing has run there since the machine "
-                       "was started");
+                       "was started; make it writable for the first run (mount, chmod)");
     int r = gate_map_lock(m, err);
     if (r < 0)
         return r;
@@ -320,7 +320,9 @@ static int open_bell(struct gate_map *m, struct err *err)
     if (m->stop_fd < 0 || fstat(m->stop_fd, &st) < 0)
         return err_sys(err, "open %s of the state folder", STOP_BELL);
     if (!S_ISFIFO(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
-        return err_set(err, ERR_STATE, "%s of the state folder is not the pipe that cordon made",
+        return err_set(err, ERR_STATE,
+                       "%s of the state folder is not the pipe that cordon made; remove it while "
+                       "no cordon runs",
                        STOP_BELL);
     return 0;
 }
@@ -336,7 +338,10 @@ int gate_map_open(struct gate_map *m, int dir, bool readonly, uint64_t lock_ms, 
         r = err_sys(err, "open %s", FILE_NAME);
     bool small = r == 0 && st.st_size < (off_t)sizeof(struct gate_shared);
     if (small && readonly)
-        r = err_set(err, ERR_STATE, "%s of the read-only state folder is not whole", FILE_NAME);
+        r = err_set(err, ERR_STATE,
+                    "%s of the state folder is cut short, and the folder is read-only; make it "
+                    "writable, and cordon mends it",
+                    FILE_NAME);
     if (r == 0 && small) {
         /* allocated, not only long: a full disk is an error here and not a signal later */
         int e = posix_fallocate(m->fd, 0, sizeof(struct gate_shared));

@@ -48,10 +48,11 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
     }
     gate_children_wait(&c, &deadline, 1);
     if (c.late)
-        r = err_set(err, ERR_STATE,
-                    "cordon-approvals did not answer within %llu ms and was ended: is the disk of "
-                    "the state folder well?",
-                    LIMIT_APPROVALS_MS);
+        r = err_set(
+            err, ERR_STATE,
+            "cordon-approvals did not answer within %llu ms and was ended; look whether the disk "
+            "of the state folder is full, slow or broken",
+            LIMIT_APPROVALS_MS);
     else if (c.status != 0 && c.text.len) /* its one line of complaint */
         r = err_set(err, ERR_STATE, "%.*s", c.text.len > 200 ? 200 : (int)c.text.len - 1,
                     c.text.data);

@@ -150,7 +150,7 @@ static int ring(struct gate *g, struct err *err)
     /* read and write: does not fail where nobody listens */
     FD_AUTO fd = openat(g->map.dir, "stop.bell", O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || (write(fd, "", 1) < 0 && errno != EAGAIN))
-        return err_sys(err, "ring the bell of the state folder");
+        return err_sys(err, "tell the runs to end (stop.bell in the state folder)");
     return 0;
 }
 
@@ -197,7 +197,8 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
     struct err disk = ERR_INIT;
     if (g->map.readonly)
         err_set(&disk, ERR_STATE,
-                "the state folder is read-only: whoever can write there may begin new executions");
+                "the state folder is read-only, so the stop is not kept: what runs was told to "
+                "end, but new runs may begin wherever it can be written");
     else if (gate_stop_keep(&g->map, &disk) < 0)
         disk.code = disk.code ? disk.code : ERR_SYS;
     if (disk.code && r == 0) {

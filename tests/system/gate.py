@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -131,6 +132,11 @@ def breakers(who):
     tap.ok([r["status"] for r in ends] == ["timeout"] * 3 + ["denied"] and ends[3].rules() == ["gate.breaker"] and
            0 < ends[3]["error"]["retry_after_s"] <= 60, f"{who}: three time-outs of the same: the fourth is answered at once", [r["reason"] for r in ends], ends[3].story())
     tap.eq(s.run("run", "--profile", "standard", "-", text="print(1)").code, 0, f"{who}: the breaker of one tool does not stop another")
+    r = s.run("exec", "--", "/bin/true")
+    tap.ok(r.code == exits.NEVER_RAN and "the last 3 programs of exec failed" in r.err and re.search(r"try again in \d+ s; any program is refused until then", r.err) and
+           "to go on at once set breakers.cooldown" in r.err, f"{who}: who meets an open breaker reads what, why, until when, and how to go on at once", r.story())
+    r = s.run("exec", "--policy", s.policy("breakers: {cooldown: 1ms}\n"), "--", "/bin/true")
+    tap.ok(r.code == 0 and s.run("exec", "--", "/bin/true").code == 0, f"{who}: with breakers.cooldown as the refusal says the next run goes at once, and closes the breaker", r.story())
     tap.ok([e for e in s.audit() if e["kind"] == "breaker"], f"{who}: the breaker's opening is in the audit")
     s.close()
     s = State(who)
