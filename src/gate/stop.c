@@ -186,7 +186,7 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
      * had, the flag still turns it away before it runs */
     bool locked = gate_map_lock_within(&g->map, LIMIT_LOCK_BRIEF_MS, &stuck) == 0;
     size_t count = snapshot(g, out, seen, cap < GATE_ROWS ? cap : GATE_ROWS),
-           kept = count < cap ? count : cap;
+           shown = count < cap ? count : cap;
     if (locked)
         gate_map_unlock(&g->map);
     int r = ring(g, err);
@@ -195,26 +195,26 @@ int gate_stop(struct gate *g, const char *who, const char *why, uint64_t patienc
         wake_waiting(g);
     }
     struct err disk = ERR_INIT;
-    if (g->map.readonly)
-        err_set(&disk, ERR_STATE,
-                "the state folder is read-only, so the stop is not kept: what runs was told to "
-                "end, but new runs may begin wherever it can be written");
-    else if (gate_stop_keep(&g->map, &disk) < 0)
-        disk.code = disk.code ? disk.code : ERR_SYS;
-    if (disk.code && r == 0) {
+    const int kept = g->map.readonly
+                         ? err_set(&disk, ERR_STATE,
+                                   "the state folder is read-only, so the stop is not kept: what "
+                                   "runs was told to end, but new runs may begin wherever it can "
+                                   "be written")
+                         : gate_stop_keep(&g->map, &disk);
+    if (kept < 0 && r == 0) {
         *err = disk;
-        r = disk.code;
+        r = kept;
     }
     gate_note(g, GATE_EVENT_STOP, NULL, who, why, 0);
     gate_tell(g);
 
     uint64_t until = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS;
-    for (size_t i = 0; i < kept; i++)
+    for (size_t i = 0; i < shown; i++)
         out[i].end = wait_for(g, &seen[i], until) ? "ended" : "";
-    for (size_t i = 0; i < kept; i++)
+    for (size_t i = 0; i < shown; i++)
         if (!*out[i].end)
             kill_supervisor(g, &seen[i]);
-    for (size_t i = 0; i < kept; i++) {
+    for (size_t i = 0; i < shown; i++) {
         if (!*out[i].end)
             out[i].end =
                 wait_for(g, &seen[i], clock_now_ns() + CLOCK_NS_PER_S) ? "killed" : "still running";

@@ -112,6 +112,13 @@ static void test_stop(void)
            "a stop of a stopped gate finds no run");
     tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume succeeds after two stops");
     tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume succeeds when nothing is stopped");
+    /* as on a disk without inodes: the file of the stop cannot be made, and the mapped page has the flag */
+    tap_ok(mkdirat(state, "stopped", 0700) == 0 &&
+               gate_stop(g, "uid 0", "", 100, list, 16, &count, &err) == 0 &&
+               testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_STOPPED,
+           "a stop that cannot be kept in a file of its own holds, and is no error");
+    unlinkat(state, "stopped", AT_REMOVEDIR);
+    tap_eq_int(gate_resume(g, "uid 0", "", &err), 0, "resume succeeds after a stop without a file");
     gate_close(g);
     close(state);
 }
