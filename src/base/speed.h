@@ -45,7 +45,7 @@
 #ifndef SPEED_REHEARSE_TWICE /* worker/frame/remap.c: first those that every program writes */
 #define SPEED_REHEARSE_TWICE 1
 #endif
-#ifndef SPEED_FEW_MAPS /* worker/frame/remap.c: no map for what nobody reads; objects lie in one (worker/python/main.c) */
+#ifndef SPEED_FEW_MAPS /* worker/frame/remap.c: no map for what nobody reads, one for a library's constants; objects lie in one (worker/python/main.c) */
 #define SPEED_FEW_MAPS 1
 #endif
 #ifndef SPEED_HOLES /* worker/frame/holes.c: children allocate from memory that lies in one piece */
