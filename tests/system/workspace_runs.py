@@ -421,6 +421,16 @@ def stacked():
         odd(who, {**House.of(who), "CORDON_STATE": str(state)}, ", as a copy")
 
 
+def told(who):
+    """doctor says whether runs in a workspace have layers or copies."""
+    fresh("t", BASE, who)
+    r = run_in("t", "stat -f -c %T .", who=who)
+    [row] = [c for c in cordon(programs, ["doctor", "--json"], who).json["checks"] if c["name"] == "layers of a workspace"]
+    layered = r["stdout"] == "overlayfs\n"
+    tap.ok(r["status"] == "ok" and (row["state"] == "enforced") == layered and (layered or "copies" in row["fix"]),
+           f"{who}: doctor says of this machine whether a run in a workspace has layers, and that it gets a copy where not", row, r.story())
+
+
 def kills(count):
     """Every process of runs that commit, killed at random instants."""
     who = users()[0]
@@ -466,6 +476,7 @@ for person in users():
 earlier_boot(users()[-1])
 killed(users()[-1])
 waits(users()[-1])
+told(users()[-1])
 forged()
 stacked()
 kills(16)
