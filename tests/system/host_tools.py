@@ -130,6 +130,8 @@ def bounds(who):
     tap.eq([w for w, g in zip(words, got[1:6]) if w not in str(g)], [], f"{who}: a command that fails says how, and what it said about it", got[1:6])
     tap.ok(len(got) == 7 and got[6].get("text") == "left\n" and not alive(s.home / "left"), f"{who}: what a command leaves running, in a session of its own, is ended with it", got[6:])
     (s.home / "left").unlink(missing_ok=True)
+    got, r = calls(s, 'for bytes in (64 << 20, (64 << 20) + 1):\n    with open("big", "wb") as f: f.truncate(bytes)\n    t(ocr_document, "big")\n')
+    tap.ok(len(got) == 2 and "larger than" not in str(got[0]) and got[1] == "'path' is larger than 64 MB", f"{who}: a command gets no file of more than 64 MB", str(got)[:300], r.story())
     got, r = calls(s, "t(slow, stay=True)\n")
     tap.ok(got == ["slow took longer than 700 ms and was ended"] and not alive(s.home / "left"), f"{who}: a command that takes too long is ended with all that it left", got, r.story())
     s.close()
