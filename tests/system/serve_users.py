@@ -124,7 +124,7 @@ def shared():
     port = int(server.stderr.readline().decode().rsplit(":", 1)[1].split("/")[0])
     appears(lambda: connects(path))
     tap.eq((connects_as(FIRST), connects_as(SECOND)), ("run", "run"), "--all-users: clients of two users are served by one server")
-    many, few = client(FIRST, 10, 8), client(SECOND, 2, 8)  # both want more than they can have, one of them ten times what the slots are
+    many, few = client(FIRST, 10, 8), client(SECOND, 4, 8)  # both want more than they can have, one of them ten times what the slots are
     count, most, refused, looked = {many: 0, few: 0}, 0, [], 0
     for p in count:  # once it has this line, it is at work
         p.stdout.readline()
@@ -139,8 +139,10 @@ def shared():
             count[p] += lines.count("run")
             refused.extend(line for line in lines if line.startswith("refused"))
 
-    take()
-    count = {p: 0 for p in count}  # what came before both were is not counted
+    while min(count.values()) < 16 and max(count.values()) < 20 * RUNS:  # until both have all their requests in the queue
+        take()
+        time.sleep(0.01)
+    count = {p: 0 for p in count}
     while min(count.values()) < RUNS and max(count.values()) < 20 * RUNS:
         take()
         time.sleep(0.01)
@@ -148,7 +150,7 @@ def shared():
             looked += 40
             most = max(most, figures(port).get("cordon_gate_running", 0))
     share = count[few] / (count[few] + count[many])
-    tap.figure(f"{count[many]} runs of the user with 80 requests open, {count[few]} of the one with 16: shares {1 - share:.3f} and {share:.3f}")
+    tap.figure(f"{count[many]} runs of the user with 80 requests open, {count[few]} of the one with 32: shares {1 - share:.3f} and {share:.3f}")
     tap.ok(abs(share - 0.5) <= 0.05, "two users who want more than there is get the same, within 10 %, however many requests each has open", count.values(), refused[:3])
     tap.ok(0 < most <= SLOTS, f"all users together have no more than the {SLOTS} slots of the machine at once", most)
     tap.eq(refused, [], "nobody is refused a run that way")
