@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import subprocess
 import sys
 
 import tapsys
@@ -150,6 +151,14 @@ def crowded():
     tapsys.cordon(programs, ["pool", "stop", "--force"])
 
 
+def apart():
+    """Who reads what clients send, and who does not: by the names that are linked into each."""
+    linked = {p: subprocess.run(["/usr/bin/nm", str(programs.bin / p)], stdout=subprocess.PIPE, text=True, check=True).stdout.split() for p in ("cordon-front", "cordond")}
+    for name, what in (("json_loadb", "JSON"), ("http_parse", "HTTP"), ("serve_rpc_take", "MCP")):
+        tap.eq([name in linked[p] for p in linked], [True, False], f"cordon-front has a parser of {what}, and cordond has none")
+
+
+apart()
 shutil.copy2(programs.probes / "front-relay", programs.bin / "cordon-front")
 beyond()
 within()
