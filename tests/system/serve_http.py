@@ -437,9 +437,10 @@ with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s
     modern(site)
     progress(site)
     tasks(site)
-    disconnect(site)
-    legacy(site)
-    resumption(site)
+    with Site(programs, "--profile", "standard", "--timeout", "10m", "--drain", "0s") as patient:  # a run that becomes a job outlives its connection
+        disconnect(patient)
+        legacy(patient)
+        resumption(patient)
     many(site)
     deaf(site)
     contained(site)
