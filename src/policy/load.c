@@ -170,7 +170,8 @@ static bool may_change(struct policy_loader *l, const struct policy_node *n,
     if (!l->box->later || policy_tightens(key, before, &l->box->p))
         return true;
     if (strcmp(key->path, "final") == 0 || strncmp(key->path, "state.", 6) == 0)
-        policy_load_problem(l, n, "%s: only the machine's policy may say so", key->path);
+        policy_load_problem(l, n, "%s: only the machine's policy (%s) may set it", key->path,
+                            l->box->files[1]);
     else if (policy_is_final(before, key->path))
         policy_load_problem(l, n,
                             "%s is final in the machine's policy (%s): it can only be made "

@@ -125,7 +125,9 @@ static bool good_word(struct policy_loader *l, const struct policy_node *n, int 
                             word);
     else if (strcmp(word, "additionalProperties") == 0 &&
              (n->kind != POLICY_SCALAR || strcmp(n->text, "false") != 0))
-        policy_load_problem(l, n, "schema of a tool: other properties are never taken: false");
+        policy_load_problem(l, n,
+                            "schema of a tool: additionalProperties can only be false; leave it "
+                            "out, or write false");
     else
         return true;
     return false;
@@ -246,7 +248,8 @@ static bool read_host(struct policy_loader *l, const struct policy_node *row, st
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
         if (!t->command.count && policy_load_get(row, only[i])) {
             policy_load_problem(l, policy_load_get(row, only[i])->key,
-                                "tool %s has no command, and %s is for one", t->name, only[i]);
+                                "tool %s: %s is for a tool of yours, with command: [/program, ...]",
+                                t->name, only[i]);
             return false;
         }
     if (schema)

@@ -46,9 +46,10 @@ static bool good_url(struct policy_loader *l, const struct policy_node *at, cons
                             "url of an upstream: https://HOST/... is wanted; http:// is for "
                             "127.0.0.1, [::1] and localhost alone");
     else if (!*host || *host == '/' || strpbrk(host, "@?#\\ ") || url[strlen(url) - 1] == '/')
-        policy_load_problem(l, at,
-                            "url of an upstream: a host and a path, without a name, a query or a "
-                            "slash at its end");
+        policy_load_problem(
+            l, at,
+            "url of an upstream: a host and a path, without a user's name (@), a query "
+            "(?, #), blanks or a slash at its end");
     else
         return true;
     return false;
