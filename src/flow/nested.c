@@ -53,7 +53,9 @@ static int share_limits(const struct flow_caller *c, struct jail_limits *ret, st
     if (!held)
         return err_set(err, ERR_STATE, "what memory the program holds cannot be read");
     if (ret->memory < held + LIMIT_NESTED_MEMORY)
-        return err_set(err, ERR_LIMIT, "the program holds %llu of its %llu MB: no worker fits",
+        return err_set(err, ERR_LIMIT,
+                       "the program holds %llu of its %llu MB, so no worker fits beside it; drop "
+                       "data, or raise --memory",
                        (unsigned long long)(held / MIB), (unsigned long long)(ret->memory / MIB));
     if (ret->cpu_ms <= cpu_ms)
         return err_set(err, ERR_LIMIT, "the workers have used the %llu ms of CPU time of the run",

@@ -49,7 +49,9 @@ static int decode(struct jpeg_decompress_struct *c, struct failing *f, const voi
     if (r < 0)
         return r;
     if (c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK)
-        return err_set(err, ERR_FORMAT, "a JPEG file in the colours of a printer is not shown");
+        return err_set(
+            err, ERR_FORMAT,
+            "a JPEG file in the colours of a printer (CMYK) is not shown; save it as RGB");
     c->out_color_space = JCS_RGB;
     jpeg_start_decompress(c);
     while (c->output_scanline < c->output_height) {

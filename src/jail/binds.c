@@ -81,7 +81,7 @@ int jail_bind_open(const struct jail_bind *b, struct err *err)
         return err_sys(err, "stat %s", b->source);
     if (b->inode && (st.st_dev != b->device || st.st_ino != b->inode))
         return err_set(err, ERR_STATE,
-                       "%s %.160s: another folder has come to its place since it was looked at",
+                       "%s %.160s was replaced by another folder after it was checked; try again",
                        option(b), b->source);
     if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
         return err_set(err, ERR_USAGE, "%s %s: neither a folder nor a regular file", option(b),
@@ -216,7 +216,7 @@ int jail_bind_seen(const struct jail_bind *b, int source, int files, struct err 
         return copy < 0 ? err_sys(err, "%s", b->source) : copy;
     }
     if (fstat(files, &st) < 0)
-        return err_sys(err, "whose files these are");
+        return err_sys(err, "look who owns the files of %s", b->source);
     id.uid = st.st_uid;
     id.gid = st.st_gid;
     FD_AUTO mount = map_to_owner(b, source, &id, err);

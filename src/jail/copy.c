@@ -133,10 +133,12 @@ static int copy_entry(int from, int to, const char *name, unsigned depth, enum c
     else if (r == 0 && is_whiteout(what, &st))
         r = mknodat(to, name, S_IFCHR, 0);
     else if (r == 0)
-        return err_set(err, ERR_STATE, "the workspace has a device in it");
+        return err_set(err, ERR_STATE,
+                       "the workspace has a device in it, which cannot be copied; remove it");
     if (r < 0 && errno == ENOSPC)
         return err_set(err, ERR_STATE,
-                       "a copy of the workspace does not fit its quota (files with two names?)");
+                       "a copy of the session's files does not fit its --disk or --inodes; a file "
+                       "with several names (hard links) is copied once for each");
     return r < 0 ? err_sys(err, "copy a file of the workspace") : 0;
 }
 

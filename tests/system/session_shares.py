@@ -85,7 +85,7 @@ def served(u, f):
     os.rename(f["data"], f["moved"])
     os.rename(f["other"], f["data"])
     r = u.cell(branch, "print(open('/data/f').read())")
-    u.ok(r.code == exits.NEVER_RAN and "another folder has come to its place" in (r["reason"] or ""), "a call in strict is refused when another folder has come to the name of one that would be served", r)
+    u.ok(r.code == exits.NEVER_RAN and "was replaced by another folder" in (r["reason"] or ""), "a call in strict is refused when another folder has come to the name of one that would be served", r)
     os.rename(f["data"], f["other"])
     os.rename(f["moved"], f["data"])
     r = u.cell(branch, "print(open('/data/f').read())")
@@ -178,7 +178,7 @@ def hostile(u, f):
     os.rename(f["out"], f["moved-out"])
     os.rename(f["data"], f["out"])
     r = u.cell(s, "open('/out/late', 'w')")
-    u.ok(r.code == exits.NEVER_RAN and "another folder has come to its place" in (r["reason"] or "") and not f["out/late"].exists() and not f["moved-out/late"].exists(),
+    u.ok(r.code == exits.NEVER_RAN and "was replaced by another folder" in (r["reason"] or "") and not f["out/late"].exists() and not f["moved-out/late"].exists(),
          "a call is refused when another folder has come to the name of one that it may write in", r)
     os.rename(f["out"], f["other"])
     os.rename(f["moved-out"], f["out"])

@@ -277,7 +277,8 @@ static int clone_failed(const struct jail_branching *b, uint64_t id, struct err 
     (void)answer(b, id, EPERM, 0);
     return true_word
                ? err_set(err, ERR_STATE, "the kernel refused the fork: too many branches or tasks")
-               : err_set(err, ERR_MISSING, "the session hides its branch");
+               : err_set(err, ERR_MISSING,
+                         "the session did not show the process that it forked, so it was ended");
 }
 
 static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *err)
@@ -294,7 +295,7 @@ static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *er
     b->branch = (pid_t)in.notif.pid;
     b->pidfd = (int)syscall(SYS_pidfd_open, b->branch, 0);
     if (b->pidfd < 0 || !still_held(b, in.notif.id)) /* is_of_fork saw that it is the new one */
-        return err_set(err, ERR_MISSING, "another process than the branch came forward");
+        return err_set(err, ERR_MISSING, "the process that the session showed is not its fork");
     r = run_helper(b, mount_copy, err);
     if (r == 0 && b->session->laid >= 0)
         r = lay_branch(b, err);

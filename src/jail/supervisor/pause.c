@@ -19,7 +19,8 @@ int jail_run_also(struct jail_run *run, int fd, bool (*ready)(void *ctx), void *
     while (which < JAIL_RUN_ALSO && run->also[which].ready)
         which++;
     if (which == JAIL_RUN_ALSO)
-        return err_set(err, ERR_LIMIT, "a run hears of %d more descriptors", JAIL_RUN_ALSO);
+        return err_set(err, ERR_LIMIT, "a run watches no more than %d descriptors beside its own",
+                       JAIL_RUN_ALSO);
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = ALSO + which};
     if (epoll_ctl(run->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
         return err_sys(err, "epoll");
