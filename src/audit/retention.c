@@ -114,7 +114,8 @@ static int retain(struct audit *a, uint32_t cutoff, size_t *ret_count, struct au
     struct audit_anchor next = *anchor;
     if (count && !last_record(a, &files.items[count - 1], &next))
         r = err_set(err, ERR_FORMAT,
-                    "an old day does not end in a record of ours; nothing is removed: run verify");
+                    "an old day does not end in a record of ours; nothing is removed: see `cordon "
+                    "audit verify`");
     if (r == 0 && count && next.seq > anchor->seq)
         r = audit_anchor_store(a->seal, &a->key, &next, err);
     if (r == 0 && count)

@@ -52,7 +52,7 @@ static int place(struct serve_server *s, size_t most, struct serve_client ***ret
         *ret = &s->clients[i];
         return s->clients[i] ? 0 : err_set(err, ERR_MEMORY, "no memory");
     }
-    return err_set(err, ERR_LIMIT, "as many clients as one socket serves");
+    return err_set(err, ERR_LIMIT, "the socket has as many clients as it serves");
 }
 
 static void drop(struct serve_client **c)
@@ -255,7 +255,10 @@ static int serve(struct serve_server *s, struct err *err)
         if (serve_life_over(s, now))
             break;
     }
-    return k == 0 && failed ? err_set(err, ERR_STATE, "the front ends again and again") : k;
+    return k == 0 && failed ? err_set(err, ERR_STATE,
+                                      "cordon-front, which speaks with the clients, ended again "
+                                      "and again; see the messages before")
+                            : k;
 }
 
 /* The client's descriptors are the front's alone from here on. */

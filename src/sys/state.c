@@ -93,15 +93,18 @@ static int look(int fd, mode_t kind, mode_t forbidden, const char *what, struct 
         return err_set(err, ERR_STATE, "%s is not a %s", what,
                        kind == S_IFDIR ? "folder" : "regular file");
     if (st.st_uid != geteuid())
-        return err_set(err, ERR_STATE, "%s belongs to uid %u, not to uid %u", what,
-                       (unsigned)st.st_uid, (unsigned)geteuid());
+        return err_set(err, ERR_STATE,
+                       "%s belongs to uid %u, and cordon runs as uid %u; run it as its owner, or "
+                       "choose another state folder (CORDON_STATE)",
+                       what, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & forbidden)
         return err_set(err, ERR_STATE,
                        "%s has mode %03o: others may %s it; chmod %s once you know that nobody did",
                        what, (unsigned)(st.st_mode & 07777),
                        forbidden == 022 ? "write in" : "reach", kind == S_IFDIR ? "700" : "600");
     if (kind == S_IFREG && st.st_nlink != 1)
-        return err_set(err, ERR_STATE, "%s has %lu names instead of one", what,
+        return err_set(err, ERR_STATE,
+                       "%s has %lu names (hard links) instead of one; remove the others", what,
                        (unsigned long)st.st_nlink);
     return 0;
 }

@@ -270,7 +270,7 @@ int jail_options_open_input(const char *input, int *ret_fd, struct err *err)
     }
     if (S_ISDIR(st.st_mode)) {
         fd_close(fd);
-        return err_set(err, ERR_USAGE, "--stdin %s: a folder", input);
+        return err_set(err, ERR_USAGE, "--stdin %s is a folder; name a file", input);
     }
     *ret_fd = fd;
     return 0;

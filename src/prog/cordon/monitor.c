@@ -141,7 +141,9 @@ static int take_lines(struct watch *w, const char *p, size_t len, struct err *er
         const char *end = memchr(p, '\n', len);
         size_t n = end ? (size_t)(end - p) : len;
         if (buf_add(&w->line, p, n) < 0)
-            return err_set(err, ERR_LIMIT, "line %llu is longer than 16 MB: no event is",
+            return err_set(err, ERR_LIMIT,
+                           "line %llu is longer than 16 MB, the most that an event may have; is it "
+                           "--format text?",
                            (unsigned long long)w->events.lines + 1);
         if (end) {
             monitor_events_line(&w->events, w->line.data, w->line.len);

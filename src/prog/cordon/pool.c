@@ -154,7 +154,7 @@ static int start(const struct pool_options *o, struct err *err)
     if (r == 0)
         r = languages_worker(o->lang, &language, err);
     if (r == 0 && o->packages && language != language_default())
-        r = err_set(err, ERR_USAGE, "--packages are Python's");
+        r = err_set(err, ERR_USAGE, "--packages is for Python alone");
     if (r == 0)
         r = by_policy(o->venv, &set, &environment, err);
     if (r == 0)

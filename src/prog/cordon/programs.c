@@ -198,7 +198,7 @@ static int check(const char *word, const char *host, struct err *err)
     if (stat(host, &st) < 0)
         return err_set(err, ERR_USAGE, "%.120s: %s", word, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_USAGE, "%.120s: not a program", word);
+        return err_set(err, ERR_USAGE, "%.120s is no regular file, so it cannot be run", word);
     if (!(st.st_mode & 0111))
         return err_set(err, ERR_USAGE, "%.120s: not executable (chmod +x)", word);
     return 0;

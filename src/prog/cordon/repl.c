@@ -45,21 +45,24 @@ static int agrees(struct repl_options *o, struct err *err)
     if (o->words.count)
         return err_set(err, ERR_USAGE, "cordon repl takes no arguments but options; see --help");
     if (o->session && o->context.jail.in.count)
-        return err_set(
-            err, ERR_USAGE,
-            "--in is for a session that is made; cordon session put %.40s PATH copies into "
-            "one that is there",
-            o->session);
+        return err_set(err, ERR_USAGE,
+                       "--in is for a new session; `cordon session put %.40s PATH` copies into one "
+                       "that is there",
+                       o->session);
     const struct jail_options *p = &o->context.jail;
     if (o->session && (p->ro.count || p->rw.count))
         return err_set(err, ERR_USAGE,
-                       "--%s: a session that is there keeps the folders that it sees",
+                       "--%s is for a new session: the one that --session names keeps the folders "
+                       "that it sees",
                        p->ro.count ? "ro" : "rw");
     if (o->make.workspace && o->session)
-        return err_set(err, ERR_USAGE, "--workspace: a session that is there keeps its own");
+        return err_set(
+            err, ERR_USAGE,
+            "--workspace is for a new session: the one that --session names keeps its own");
     const struct language *language;
     if (o->make.lang && o->session)
-        return err_set(err, ERR_USAGE, "--lang: a session that is there keeps its own");
+        return err_set(err, ERR_USAGE,
+                       "--lang is for a new session: the one that --session names keeps its own");
     if (languages_worker(o->make.lang, &language, err) < 0)
         return ERR_USAGE;
     return images_choose(o->images, &o->pictures, err);

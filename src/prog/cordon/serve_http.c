@@ -193,7 +193,8 @@ int serve_http_listen_loopback(const char *option, const char *where, int at, ch
     int sock = -1; /* closed by exec */
     int r = parse(where, &a, err);
     if (r == 0 && !is_loopback(&a))
-        r = err_set(err, ERR_USAGE, "%s: an address of loopback is wanted", option);
+        r = err_set(err, ERR_USAGE,
+                    "%s: it listens at loopback only: PORT, 127.0.0.1:PORT or [::1]:PORT", option);
     if (r == 0)
         r = listen_at(&a, &sock, err);
     if (r == 0)

@@ -548,7 +548,7 @@ static int plan_session(const struct session_context *h, const struct session_ne
     if (r == 0)
         r = flow_shown_check(&h->spec, profile, language, err);
     if (r == 0 && n->packages && language != language_default())
-        r = err_set(err, ERR_USAGE, "--packages are Python's");
+        r = err_set(err, ERR_USAGE, "--packages is for Python alone");
     if (r < 0 || !profile)
         return r;
     *ret = (struct pool_session_spec){.name = n->name,

@@ -224,7 +224,9 @@ static void put_json(struct serve_http_exchange *x, const char *text, size_t len
     if (x->opens && x->talk.opened && !x->sink.code) {
         const struct serve_http_session *s = serve_http_session_new(x->http, &x->talk);
         if (!s) {
-            serve_http_refuse(c, 503, "as many sessions as this server has");
+            serve_http_refuse(
+                c, 503,
+                "this server has as many sessions as it can; end one (DELETE), or try again later");
             return;
         }
         snprintf(fields, sizeof fields, "Mcp-Session-Id: %s\r\n", s->id);

@@ -21,9 +21,10 @@ static bool begin(void *of, struct http_conn *c)
 static void refuse(void *of, struct http_conn *c, int status)
 {
     (void)of;
-    serve_http_refuse(
-        c, status,
-        c->state == HTTP_CONN_READY ? "32 calls are not answered yet, which is the most" : NULL);
+    serve_http_refuse(c, status,
+                      c->state == HTTP_CONN_READY ? "32 calls of this client are not answered yet, "
+                                                    "which is the most; wait for one of them"
+                                                  : NULL);
 }
 
 /* A request of a session goes on without its connection; any other ends with it, and its run, too. */
