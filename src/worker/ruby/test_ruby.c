@@ -92,9 +92,82 @@ static void table(void)
         tap_eq_str(rule_of("open", rows[i].source, strlen(rows[i].source), NULL), "",
                    "open has no rule against `%.40s`", rows[i].source);
     }
+    /* in a comment there are no instructions: what is found there, the pattern alone has found */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char comment[200];
+        snprintf(comment, sizeof comment, "=begin\n%s\n=end\np 1", rows[i].source);
+        judged("strict", comment, rows[i].rule, "the pattern finds it in a comment");
+        judged("standard", comment, "", "in a comment it is nothing");
+    }
+    judged("strict", "p 1 # %x{ls}", "rb.call.percent-x", "the pattern of %x with braces");
+    judged("strict", "p 1 # %x[ls]", "rb.call.percent-x", "the pattern of %x with brackets");
+    judged("strict", "p 1 # %x(ls)", "rb.call.percent-x", "the pattern of %x with parentheses");
     judged("strict", "%x{ls}", "rb.call.backtick", "%x with braces is what backticks are");
     judged("standard", "%x(ls)", "rb.call.backtick", "%x with parentheses is what backticks are");
     judged("standard", "x = <<`E`\nls\nE\n", "rb.call.backtick", "a heredoc of backticks is one");
+}
+
+/* Every word that a rule refuses in instructions. They stand here once more, so that none leaves the table unseen. */
+static const struct {
+    const char *rule, *methods, *constants;
+} words[] = {
+    {"rb.call.process", "system exec spawn fork", ""},
+    {"rb.const.File", "", "File FileTest FileUtils Dir Pathname Tempfile"},
+    {"rb.const.IO", "", "IO ARGF"},
+    {"rb.const.Kernel", "", "Kernel"},
+    {"rb.const.Open3", "", "Open3 PTY"},
+    {"rb.const.Process", "", "Process Signal"},
+    {"rb.call.require", "require_relative autoload", ""},
+    {"rb.call.load", "load", ""},
+    {"rb.call.__send__", "__send__", ""},
+    {"rb.call.eval", "eval", ""},
+    {"rb.call.send", "send", ""},
+    {"rb.call.public_send", "public_send", ""},
+    {"rb.call.method", "method public_method instance_method", ""},
+    {"rb.call.const_get", "const_get", ""},
+    {"rb.call.class_eval", "class_eval class_exec", ""},
+    {"rb.call.module_eval", "module_eval module_exec", ""},
+    {"rb.call.instance_eval", "instance_eval", ""},
+    {"rb.call.instance_variable_set", "instance_variable_set", ""},
+    {"rb.call.instance_variable_get", "instance_variable_get", ""},
+    {"rb.call.define_method", "define_method define_singleton_method", ""},
+    {"rb.const.Binding", "binding", "Binding TOPLEVEL_BINDING"},
+    {"rb.const.BasicObject", "", "BasicObject"},
+    {"rb.call.remove_method", "remove_method", ""},
+    {"rb.call.undef_method", "undef_method", ""},
+    {"rb.call.open", "open syscall trap", ""},
+    {"rb.const.interpreter", "set_trace_func", "ObjectSpace TracePoint RubyVM Fiddle Ractor"},
+};
+
+/* A program for each word of LIST: FORM with the word in it. */
+static void each_word(const char *rule, const char *list, const char *form, const char *what)
+{
+    char copy[200], source[100], *save = NULL;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (const char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        snprintf(source, sizeof source, "%s%s\n", form, word);
+        tap_eq_str(rule_of("standard", source, strlen(source), NULL), rule,
+                   "standard refuses %s %s", what, word);
+    }
+}
+
+static void every_word(void)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        each_word(words[i].rule, words[i].methods, "x = 1\nx.", "a call of");
+        each_word(words[i].rule, words[i].methods, "x = 1\n[x].each &:", "a reference to");
+        each_word(words[i].rule, words[i].constants, "x = ", "the constant");
+    }
+    for (const struct rb_rule *rule = rb_rules; rule->id; rule++) {
+        size_t i = 0;
+        while (i < sizeof words / sizeof *words && strcmp(words[i].rule, rule->id) != 0)
+            i++;
+        const bool listed = i < sizeof words / sizeof *words;
+        tap_ok(listed ? strcmp(words[i].methods, rule->methods) == 0 &&
+                            strcmp(words[i].constants, rule->constants) == 0
+                      : strcmp(rule->methods, "`") == 0 || (!*rule->methods && !*rule->constants),
+               "every word of %s is tried", rule->id);
+    }
 }
 
 /* ---- code against text ---- */
@@ -126,6 +199,16 @@ static void code(void)
            "the list of all objects is refused");
     judged("standard", "$: << '.'", "rb.global.load-path",
            "the list of library folders is refused");
+    static const char *const lists[] = {"$LOAD_PATH", "$-I", "$\"", "$LOADED_FEATURES"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char source[40];
+        snprintf(source, sizeof source, "%s << '.'", lists[i]);
+        judged("standard", source, "rb.global.load-path", lists[i]);
+    }
+    judged("standard", "class File\nend", "rb.const.File", "a class that is opened again is found");
+    judged("standard", "Process = 1", "rb.const.Process", "a constant that is set is found");
+    judged("strict", "class A; def self.const_missing(n) = n; end", "rb.form.missing",
+           "answers to unknown constants are refused");
     judged("standard", "class A; def method_missing(*a) = a; end", "",
            "answers to unknown names pass");
     judged("strict", "class A; def method_missing(*a) = a; end", "rb.form.missing",
@@ -136,6 +219,20 @@ static void code(void)
     judged("standard", "a = [1]\na <<FOO\n`x`\nFOO\n", "rb.call.backtick",
            "a shift is no heredoc that hides the rest");
     judged("standard", "p <<FOO\n`x`\nFOO\n", "", "a heredoc is text");
+}
+
+/* What loads a library when it is called: it is loaded before the guest's code, which may load nothing. */
+static void late(const char *source, const char *library)
+{
+    struct check_report report;
+    struct rb_judged ret = {0};
+    struct err err = ERR_INIT;
+    const struct rb_source text = {.path = "t.rb", .text = source, .len = strlen(source)};
+    check_report_init(&report);
+    const int r = rb_judge(policy_profile_find("standard"), &text, &report, &ret, &err);
+    tap_eq_str(r == 0 && ret.library_count == 1 ? ret.libraries[0] : "", library,
+               "`%s` asks for its library ahead", source);
+    check_report_done(&report);
 }
 
 static void libraries(void)
@@ -155,6 +252,10 @@ static void libraries(void)
     judged("standard", "require_relative 'x'", "rb.call.require",
            "a file beside the program is refused");
     judged("open", "require 'socket'", "", "any library may be asked for");
+    late("pp 1", "pp");
+    late("puts 1.pretty_inspect", "pp");
+    late("'a'.unicode_normalize", "unicode_normalize/normalize");
+    late("require 'set'", "set");
 }
 
 /* ---- bytes ---- */
@@ -166,6 +267,8 @@ static void bytes(void)
            "another encoding is refused in every profile");
     judged("standard", "#!/usr/bin/ruby\n# -*- Encoding : EUC-JP -*-\np 1", "rb.form.encoding",
            "so it is on the second line, as editors write it");
+    judged("standard", "# vim: fileencoding=EUC-JP\np 1", "rb.form.encoding",
+           "an encoding behind an equals sign is refused");
     judged("strict", "# coding: utf-8\np 1", "", "UTF-8 may be said");
     judged("standard", "p 1\n# coding: latin-1", "", "a comment below code declares nothing");
     judged("standard", "p 1\x04p 2", "rb.form.end-mark", "a ^D does not hide the rest");
@@ -183,6 +286,10 @@ static void bytes(void)
     memset(deep, '(', sizeof deep - 1);
     tap_eq_str(rule_of("standard", deep, 40000, &count), CHECK_RULE_SYNTAX,
                "a nest too deep for the parser is refused");
+    static char long_one[60000];
+    memset(long_one, ' ', sizeof long_one);
+    tap_eq_str(rule_of("strict", long_one, sizeof long_one, NULL), CHECK_RULE_SIZE,
+               "a program over the size of its profile is refused");
     static char many[49000];
     for (size_t i = 0; i + 7 < sizeof many; i += 7)
         memcpy(many + i, "system\n", 7);
@@ -296,6 +403,7 @@ int main(void)
         return tap_done();
     }
     table();
+    every_word();
     code();
     libraries();
     bytes();
