@@ -18,6 +18,7 @@ export const rules = [
   ['globalThis["eval"]("1")', 'standard', 'js.name.eval'],
   ['globalThis["ev" + "al"]("1")', 'standard', 'js.name.eval'],
   ['globalThis[`ev${"al"}`]("1")', 'standard', 'js.name.eval'],
+  ['globalThis[(0, "eval")]("1")', 'standard', 'js.name.eval'],
   ['this.eval("1")', 'standard', 'js.name.eval'],
   ['window?.eval("1")', 'standard', 'js.name.eval'],
   ['self.eval("1")', 'standard', 'js.name.eval'],
@@ -95,6 +96,7 @@ export const rules = [
   ['x.$cordonFlag + $cordonFlags', 'strict', null],
   ['x.let = { let: 1 }', 'strict', null],
   ['function f() { return arguments.callee }', 'strict', 'js.form.callee'],
+  ['function f() { return arguments.callee }', 'standard', null],
   ['function f() { return arguments.length }', 'strict', null],
   // ---- other modules ----
   ['const fs = require("fs")', 'standard', 'js.call.require'],
