@@ -277,8 +277,7 @@ static int clone_failed(const struct jail_branching *b, uint64_t id, struct err 
     (void)answer(b, id, EPERM, 0);
     return true_word
                ? err_set(err, ERR_STATE, "the kernel refused the fork: too many branches or tasks")
-               : err_set(err, ERR_MISSING,
-                         "the session did not show the process that it forked, so it was ended");
+               : err_set(err, ERR_MISSING, "the session did not show the process that it forked");
 }
 
 static int hold_first(struct jail_branching *b, bool *ret_failed, struct err *err)
