@@ -279,6 +279,20 @@ def message_tool_loop(line):
     return "close"
 
 
+def message_used_loop(line):
+    """A tool call that is whole, then a loop of text."""
+    line.send(event("message_start", message={"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}))
+    line.send(event("content_block_start", index=0, content_block={"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}))
+    line.send(event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": "{\"a\": 1}"}))
+    line.send(event("content_block_stop", index=0))
+    line.send(event("content_block_start", index=1, content_block={"type": "text", "text": ""}))
+    for i in range(50):
+        line.send(event("content_block_delta", index=1, delta={"type": "text_delta", "text": words(10, 10 * i)}))
+    while not line.closed():
+        line.send(event("content_block_delta", index=1, delta={"type": "text_delta", "text": LOOP}))
+    return "close"
+
+
 def message_start_loops(line):
     """All of the loop in the events that begin a block."""
     line.send(event("message_start", message={"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}))
@@ -316,7 +330,8 @@ def first_fails(line):
 
 SCRIPTS = {f.__name__: f for f in (normal, slow, stalled, loop, long_loop, malformed, no_event, disconnects, late_disconnect, halves,
                                    error_after_200, bad_request, wrong_key, says_key, says_key_escaped, tool, cut_tool, broken_tool, looping_tool,
-                                   message_loop, first_fails, drifting, moved, loop_in_one, counting, message_tool_loop, message_start_loops, response_unstreamed)}
+                                   message_loop, first_fails, drifting, moved, loop_in_one, counting, message_tool_loop, message_used_loop, message_start_loops,
+                                   response_unstreamed)}
 STARTED = ("message_start", {"message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "up-a", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}})
 CREATED = ("response.created", {"response": {"id": "resp_1", "output": []}, "sequence_number": 0})
 SCRIPTS |= {"drifting_long": lambda line: drifting(line, 120),
@@ -326,7 +341,7 @@ SCRIPTS |= {"drifting_long": lambda line: drifting(line, 120),
             "respond_tool": lambda line: response_tool(line, "{\"a\": [1, 2]}"),
             "respond_cut_tool": lambda line: response_tool(line, "{\"a\": [1, ", "incomplete"),
             "respond_tool_loop": lambda line: response_tool(line, "{\"a\": \"" + LOOP * 60, pieces=20)}
-ANTHROPIC = ["message_fails", "message_tool_loop", "message_start_loops"]
+ANTHROPIC = ["message_fails", "message_tool_loop", "message_used_loop", "message_start_loops"]
 SCRIPTS |= {"hello": lambda line: message(line, words(300)), "use": lambda line: message(line, "Now.", "tool_use", [("{\"a\"", ": 1}")]),
             "cut_use": lambda line: message(line, "Now.", "max_tokens", [("{\"a\"", ": ")]),
             "respond": lambda line: response(line, words(300)), "respond_loop": lambda line: response(line, words(20), True),
@@ -335,8 +350,8 @@ OPENAI = [n for n in SCRIPTS if n not in ("message_loop", "hello", "use", "cut_u
 upstream = proxytest.Upstream(SCRIPTS)
 ROWS = [("small", "openai", "worker", OPENAI + ["up=loop", "up_late=long_loop", "up_tool=looping_tool", "up_respond=respond_loop"]),
         ("large", "openai", "coder", ["up=normal", "up_late=normal", "up_tool=tool", "up_respond=respond"]),
-        ("little", "anthropic", "worker", ["hello", "use", "cut_use", "message_loop", "up=message_loop", *ANTHROPIC]),
-        ("big", "anthropic", "architect", ["up=hello"])]
+        ("little", "anthropic", "worker", ["hello", "use", "cut_use", "message_loop", "up=message_loop", "up_used=message_used_loop", *ANTHROPIC]),
+        ("big", "anthropic", "architect", ["up=hello", "up_used=hello"])]
 PER_STREAM = 256  # kB of the front; docs/proxy.md
 MORE = "proxy: {silence: 500ms}\nescalation: {retries: 1}\n"
 
@@ -512,6 +527,10 @@ def anthropic(g):
            "Anthropic: the tier above goes on in a block of its own, within the same message", starts, a.text[-100:])
     tap.eq(upstream.asked("hello")[-1].body["messages"][-1], {"role": "assistant", "content": words(1000).rstrip()},
            "Anthropic: the tier above gets the good text as the beginning of its answer")
+    before = len(upstream.asked("hello"))
+    a = stream(g, "up_used", path, max_tokens=99)
+    tap.ok(b"tool_use" in a.raw and a.text == words(500).rstrip() and a.ends == ["early_abort"] and len(upstream.asked("hello")) == before,
+           "Anthropic: after a tool call that the client has, a loop ends the answer: another tier would call twice", a.ends, a.text[-100:])
     a = stream(g, "message_fails", path, max_tokens=99)
     tap.ok(a.status == 502 and a.json["error"] == {"type": "api_error", "message": "overloaded"}, "Anthropic: an error after the 200 is an error for the client", a.raw)
     tap.eq(len(upstream.asked("message_fails")), 2, "Anthropic: an upstream that reported an error is asked again")
@@ -593,7 +612,8 @@ def records(g):
     found = [r for r in rows if r["args"]["model"] == "up" and r["args"]["attempts"] == 2]
     tap.ok(found and found[0]["args"]["upstreams"] in ("small large", "little big") and found[0]["client_id"] == "proxy:default"
            and found[0]["args"]["tokens_cut"] > 0, "the record of a call says who asked, which upstreams were, and what was cut", rows[:3])
-    tap.ok(any(r["status"] == "early_abort" and "high_repetition" in r["reason"] for r in rows), "the record of a cut call has the reason")
+    tap.ok(any(r["status"] == "early_abort" and "high_repetition" in r["reason"] and r["args"]["onset"] > 0 for r in rows), "the record of a cut call has the reason and where the loop begins",
+           [r for r in rows if r["status"] == "early_abort"][:2])
     r = subprocess.run([programs.cordon, "audit", "verify"], env=tapsys.clean_env({"CORDON_STATE": g.state}, "root"), capture_output=True)
     tap.ok(r.returncode == 0, "the log with such records is as it was written", r.stderr)
 

@@ -163,6 +163,7 @@ static int record(struct proxy_keys *k, const struct proxy_admitted *c, const ch
         {.name = "tokens_in", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)n->tokens_in},
         {.name = "tokens_out", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)n->tokens_out},
         {.name = "tokens_cut", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)n->tokens_cut},
+        {.name = "onset", .kind = AUDIT_ARG_NUMBER, .number = (int64_t)n->onset},
         {.name = "prompt", .kind = AUDIT_ARG_TEXT, .text = prompt, .len = len},
     };
     const struct audit_outcome outcome = {
