@@ -263,7 +263,7 @@ def shape_faults(result):
     if isinstance(usage, dict) and not {"wall_ms", "cpu_ms", "memory_mb"} <= set(usage):
         faults.append(f"usage has the keys {sorted(usage)}")
     error = result.get("error")
-    if isinstance(error, dict) and set(error) - {"retry_after_s"} != {"category", "type", "message", "line"}:
+    if isinstance(error, dict) and set(error) - {"retry_after_s", "hint"} != {"category", "type", "message", "line"}:
         faults.append(f"error has the keys {sorted(error)}")
     layers = result.get("layers")
     if isinstance(layers, dict) and not set(REQUIRED_LAYERS) <= set(layers):
