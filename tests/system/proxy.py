@@ -479,8 +479,7 @@ def cancellation(g):
     gone = threading.Event()
 
     def endless(line):
-        for i in range(0, 500, 10):
-            line.send(chat(words(10, i)))
+        line.send(b"".join(chat(words(10, i)) for i in range(0, 500, 10)))  # at once: the client leaves at the first of them
         if line.closed(proxytest.PATIENCE):
             gone.set()
         return "close"
@@ -717,7 +716,7 @@ def tls():
     """A certificate that nobody vouches for is refused; one of the policy's own authority is taken."""
     folder = tapsys.tempfile.mkdtemp(prefix="proxytest.")
     made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{folder}/key", "-out", f"{folder}/cert", "-days", "2",
-                           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], capture_output=True)
+                           "-subj", "/CN=upstream", "-addext", "subjectAltName=IP:127.0.0.1"], capture_output=True)
     if made.returncode:
         return tap.ok(False, "a certificate for the test can be made", made.stderr)
     import ssl
@@ -733,12 +732,14 @@ def tls():
             sock.close()
     secure.one = one
     rows = "upstreams:\n" + "".join(
-        f"  {name}: {{url: \"https://127.0.0.1:{secure.port}/v1\", shape: openai, tier: worker, key_env: MODEL_KEY, models: [{name}=normal]{more}}}\n"
-        for name, more in (("unknown", ""), ("known", f", ca_file: {folder}/cert")))
+        f"  {name}: {{url: \"https://{host}:{secure.port}/v1\", shape: openai, tier: worker, key_env: MODEL_KEY, models: [{name}=normal]{more}}}\n"
+        for name, host, more in (("unknown", "127.0.0.1", ""), ("other", "localhost", f", ca_file: {folder}/cert"), ("known", "127.0.0.1", f", ca_file: {folder}/cert")))
     with proxytest.Gateway(programs, rows + "escalation: {retries: 0}\n", env={"MODEL_KEY": KEY}) as g:
         a = plain(g, "unknown")
         tap.ok(a.status == 502 and "cannot be reached" in a.json["error"]["message"] and not secure.seen,
                "an upstream whose certificate cannot be verified gets no byte", a.raw)
+        a = plain(g, "other")
+        tap.ok(a.status == 502 and not secure.seen, "an upstream whose certificate is for another name gets no byte", a.raw)
         tap.eq(plain(g, "known").text, words(300), "an upstream whose certificate the policy's ca_file vouches for is used")
     return None
 
