@@ -265,6 +265,8 @@ def shape_faults(result):
     error = result.get("error")
     if isinstance(error, dict) and set(error) - {"retry_after_s", "hint"} != {"category", "type", "message", "line"}:
         faults.append(f"error has the keys {sorted(error)}")
+    elif isinstance(error, dict) and not (isinstance(error.get("hint", "-"), str) and error.get("hint", "-")):
+        faults.append(f"the hint of an error is {error['hint']!r}")
     layers = result.get("layers")
     if isinstance(layers, dict) and not set(REQUIRED_LAYERS) <= set(layers):
         faults.append(f"layers lacks {sorted(set(REQUIRED_LAYERS) - set(layers))}")
