@@ -28,7 +28,7 @@
       "facade: module.member that is shown; then the others are not")                              \
     X(MEMBER_DENY, "member-deny", "judge, facade: module.member that is never shown")              \
     X(CALL_DENY, "call-deny", "judge: builtin that may be neither called nor referred to")         \
-    X(CALL_WORD_DENY, "call-word-deny", "judge: a call of this word, which is no builtin")         \
+    X(CALL_WORD_DENY, "call-word-deny", "judge: a call of this word, also of one's own function")  \
     X(NAME_DENY, "name-deny", "judge: any use of this identifier, as any of the 14 fields")        \
     X(ATTRIBUTE_DENY, "attribute-deny", "judge, guards: attribute, also in patterns and formats")  \
     X(ATTRIBUTE_ALLOW, "attribute-allow", "judge, guards: attribute that a pattern would refuse")  \

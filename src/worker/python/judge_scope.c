@@ -45,8 +45,6 @@ static const char *ruled(const struct judge *j, PyObject *name)
     struct text_piece word = py_judge_text(name);
     check_row row = word.at ? check_ruleset_row(j->rules, word.at, word.len) : 0;
     const struct policy_rule *rule = check_at(j->rules, row, POLICY_CALL_DENY);
-    if (!rule)
-        rule = check_at(j->rules, row, POLICY_CALL_WORD_DENY);
     return rule ? rule->name : NULL;
 }
 
@@ -164,8 +162,8 @@ static bool left_over(const struct judge *j, const char *name)
     return false;
 }
 
-/* Whether a use is of the program's own variable; MAYBE counts where no builtin has that name. */
-static bool is_own(const struct judge *j, const struct judge_use *use, bool maybe)
+/* Whether a use is surely of the program's own variable. */
+static bool is_own(const struct judge *j, const struct judge_use *use)
 {
     const char *name = use->rule->name;
     judge_position at = py_judge_start(use->node);
@@ -178,14 +176,12 @@ static bool is_own(const struct judge *j, const struct judge_use *use, bool mayb
         }
         struct known k = look(j, name, s, at);
         bool local = !k.is_global && !k.is_nonlocal;
-        if (local && k.bound && (maybe || scope->kind != JUDGE_CLASS))
+        if (local && k.bound && scope->kind != JUDGE_CLASS)
             return true;
         if (local && k.sure && !module.deleted)
             return true;
         s = k.is_global ? 0 : scope->parent;
     }
-    if (maybe && module.bound)
-        return true;
     return !module.deleted && (module.sure || left_over(j, name));
 }
 
@@ -194,10 +190,9 @@ void py_judge_resolve(struct judge *j)
     for (size_t i = 0; i < j->use_count; i++) {
         const struct judge_use *use = &j->uses[i];
         const struct policy_rule *rule = use->rule;
-        if (is_own(j, use, rule->kind == POLICY_CALL_WORD_DENY))
-            rule = use->called && rule->kind == POLICY_CALL_DENY
-                       ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_REBOUND_CALL)
-                       : NULL;
+        if (is_own(j, use))
+            rule = use->called ? check_ruleset_construct(j->rules, POLICY_CONSTRUCT_REBOUND_CALL)
+                               : NULL;
         if (!rule)
             continue;
         const struct text_piece word = {use->rule->name, strlen(use->rule->name)};

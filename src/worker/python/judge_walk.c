@@ -99,10 +99,12 @@ static void name(struct judge *j, const struct judge_entry *e, PyObject *dict)
     }
     if (how == TREE_Store && method && j->scopes[e->scope].kind == JUDGE_CLASS)
         py_judge_find(j, method, CHECK_SAY_METHOD, word, e->node);
-    if (!call && !called)
+    if (called && is_call) /* of its own function, too: no builtin has that name */
+        py_judge_find(j, called, CHECK_SAY_FUNCTION, word, e->node);
+    if (!call)
         return;
-    if (how == TREE_Load && (call || is_call))
-        py_judge_use(j, call ? call : called, e);
+    if (how == TREE_Load)
+        py_judge_use(j, call, e);
     else if (how == TREE_Store)
         py_judge_bind(j, e, id, e->flags & JUDGE_SURE);
     else if (how == TREE_Del)
