@@ -209,6 +209,38 @@ for row in table.splitlines():
             if bool(found) != bool(named) or found and found[0] not in named and not (found[0] == f"py.module.{m}" and "and so on" in row):
                 bad.append((profile, m, found, named))
 ok(not bad, "docs/run.md: what the table says of each module is what the judge says", *bad)
+# Rows that are about words: the first cell's beginning, and programs that write what it says.
+WORDS = {
+    "`input()`": ["input()"], "`type(x)`": ["type(1)"], "`type(name": ["type('A', (), {})"], "`open`": ["open('x')"],
+    "`getattr`": ["getattr(1, 'real')", "hasattr(1, 'real')", "setattr(1, 'real', 1)", "delattr(1, 'real')"],
+    "`self._x`": ["class A:\n    def f(self): return self._x", "class A:\n    def f(self): return self.__x"],
+    "`module._x`": ["import json\njson._x", "from json import _x"],
+    "`except* T:`": ["try:\n    pass\nexcept* ValueError:\n    pass"],
+    "a function of one's own called `metaclass`": [f"def {w}(x): return x\n{w}(1)" for w in ("metaclass", "descriptor", "file", "raw_input")],
+    "a function of one's own called `eval`": [f"def {w}(x): return x\n{w}(1)" for w in ("eval", "exec", "compile")],
+    "`eval`": ["eval('1')", "exec('1')", "compile('1', 'x', 'eval')", "globals()", "locals()", "vars()", "dir()", "memoryview(b'')", "breakpoint()",
+               "help()", "__import__('json')"],
+    "`e.__notes__`": ["try:\n    pass\nexcept ValueError as e:\n    print(e.__notes__)"], "any other module": ["import nosuchmodule"],
+}
+bad, left = [], dict(WORDS)
+for row in table.splitlines():
+    cells = row.strip("| ").split(" | ")
+    start = next((w for w in WORDS if cells[0].startswith(w)), None)
+    if start is None:
+        if len(cells) == 3 and not set(cells[0]) <= set("-|") and cells[0] != "what a program writes" and not any(
+                ("import-allow", m) in x or ("module-deny", m) in x for m in re.findall(r"`([\w.]+)`", cells[0]) for x in of):
+            bad.append((cells[0], "no program here writes that"))
+        continue
+    cells[2] = cells[1] if cells[2].startswith("the same") else cells[2]
+    for program in left.pop(start, []):
+        for profile, cell in zip(("locked", "strict"), cells[1:]):
+            found = {v["rule"] for v in judge(profile, program + "\n")["violations"]}
+            named = set(re.findall(r"`(py\.[\w.-]+)`", cell)) if cell.startswith("refused: ") else set()
+            if named and "and so on" in cell:  # by the word that the program calls
+                named = {"py.call." + re.findall(r"\w+(?=\()", program)[-1]}
+            if not found <= named or bool(found) != bool(named):
+                bad.append((profile, program, found, named))
+ok(not bad and not left, "docs/run.md: what the table says of each word is what the judge says", *bad, left)
 
 # ---- a plain tree walk over the required lists: what it finds, the judge finds ----
 

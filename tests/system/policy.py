@@ -121,7 +121,7 @@ r2 = policy("show", "--yaml", "--policy", again)
 tap.ok(r2.code == 0 and r2.out == r.out, "what show prints is a policy file that means the same", r2.story())
 for name, mode in (("max-safety", "EVERY_N"), ("production", "HITL")):
     r = policy("show", "--json", "--policy", name)
-    tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["locked"],
+    tap.ok(r.json and r["approval"]["mode"] == mode and r["arena"]["enabled"] and r["run"]["profiles"] == ["locked"] and r["run"]["profile"] == "locked",
            f"--policy {name} by its name", r.story())
 r = policy("show", "--policy", "nobody")
 tap.ok(r.code == exits.USAGE and "max-safety" in r.err, "--policy with a name that is not shipped is refused", r.story())

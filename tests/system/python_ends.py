@@ -255,6 +255,12 @@ for what, code in (("a part of a package", "from unittest.mock import patch\npri
     asked, ran = (tapsys.cordon(programs, [command, "--json", "-"], "root" if os.geteuid() == 0 else "user", text=code) for command in ("check", "run"))
     tap.ok(asked["status"] == ran["status"] == ("ok" if what == "nothing" else "blocked") and asked.rules() == ran.rules(),
            f"check and run say the same of a program that asks for {what}", asked.story(), ran.story())
+# the same rule about the same word is one violation with its places, whoever is asked
+for command in ("check", "run"):
+    r = tapsys.cordon(programs, [command, "--json", "-"], "root" if os.geteuid() == 0 else "user", text="eval('1')\nexec('2')\nx = [eval('3'), eval('4')]\n")
+    told = [(v["rule"], v["line"], [(p["line"], p["column"]) for p in v.get("places", ())]) for v in r["violations"]]
+    tap.ok(told[:1] == [("py.call.eval", 1, [(1, 1), (3, 6), (3, 17)])] and [t[:2] for t in told[1:]] == [("py.call.exec", 2)],
+           f"{command}: a finding that repeats is told once, with each of its places", told, r.story())
 with tempfile.TemporaryDirectory() as state:
     r = tapsys.cordon(programs, ["run", "--json", "-"], "root" if os.geteuid() == 0 else "user", text="print(1)\n",
                       env={"CORDON_STATE": state}, preexec_fn=bounded(resource.RLIMIT_FSIZE, 1024))
