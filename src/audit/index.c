@@ -306,7 +306,7 @@ static int add_part(struct audit_parts *s, const struct audit_part *part)
         last->stop = part->stop > last->stop ? part->stop : last->stop;
         return 0;
     }
-    if (s->count % 256 == 0) {
+    if (!s->items || s->count % 256 == 0) {
         struct audit_part *more =
             s->count < AUDIT_PARTS_MAX ? realloc(s->items, (s->count + 256) * sizeof *more) : NULL;
         if (!more)
