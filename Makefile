@@ -37,7 +37,7 @@ test: build build-asan build-switches build-cross	## every test; ends with `N pa
 lint: build build-cross	## house rules, clang-format, clang-tidy for both architectures
 	@tests/run build:lint
 
-tidy-deep: build build-cross	## clang-tidy to its analyzer's own bound: six times as long as in `make lint`
+tidy-deep: build build-cross	## clang-tidy to its analyzer's own bound, which takes several times as long as `make lint`
 	@/usr/bin/python3 tests/lint/tidy.py . build build-$(if $(filter x86_64,$(shell uname -m)),aarch64,x86_64) deep
 
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
