@@ -162,10 +162,8 @@ static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_n
             a, "there is no such job; the result of one is kept for 10 minutes after its end");
         return;
     }
-    if (a->q.verb == SERVE_JOB_CANCEL && !job->ended_ns) {
-        job->cancelled = true;
-        serve_runner_stop(&job->runner, now_ns);
-    }
+    if (a->q.verb == SERVE_JOB_CANCEL)
+        serve_jobs_cancel(job, now_ns);
     a->job = job;
     a->state = SERVE_WAITING;
     if (job->ended_ns)
@@ -288,10 +286,8 @@ static void cancel_job_of(struct serve_client *c, uint64_t request, uint64_t now
 {
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
         struct serve_job *job = &c->jobs[i];
-        if (!job->used || job->request != request || job->ended_ns)
-            continue;
-        job->cancelled = true;
-        serve_runner_stop(&job->runner, now_ns);
+        if (job->used && job->request == request)
+            serve_jobs_cancel(job, now_ns);
     }
 }
 

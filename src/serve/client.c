@@ -288,12 +288,9 @@ bool serve_client_drained(const struct serve_client *c)
 
 void serve_client_cancel(struct serve_client *c, uint64_t now_ns)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
-        if (!c->jobs[i].used || c->jobs[i].ended_ns)
-            continue;
-        c->jobs[i].cancelled = true;
-        serve_runner_stop(&c->jobs[i].runner, now_ns);
-    }
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        if (c->jobs[i].used)
+            serve_jobs_cancel(&c->jobs[i], now_ns);
 }
 
 void serve_client_done(struct serve_client *c)

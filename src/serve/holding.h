@@ -157,6 +157,8 @@ void serve_jobs_release(struct serve_client *c, uint64_t now_ns);
 /* Whether what a job prints is taken as it comes: most are over before that, and are taken once. */
 bool serve_jobs_heard(const struct serve_client *c, const struct serve_job *j, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns);
+/* Nobody wants it any more. One that has ended stays as it is. */
+void serve_jobs_cancel(struct serve_job *job, uint64_t now_ns);
 void serve_jobs_forget(struct serve_job *job);
 
 /* ready.c */

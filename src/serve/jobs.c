@@ -129,6 +129,14 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
     return NULL;
 }
 
+void serve_jobs_cancel(struct serve_job *job, uint64_t now_ns)
+{
+    if (job->ended_ns)
+        return;
+    job->cancelled = true;
+    serve_runner_stop(&job->runner, now_ns);
+}
+
 void serve_jobs_forget(struct serve_job *job)
 {
     serve_runner_done(&job->runner);

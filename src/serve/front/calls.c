@@ -123,12 +123,12 @@ void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, co
         else
             note(f, sink->put(sink, SERVE_PUT_NOTHING, "", 0));
     }
-    for (size_t i = 0; i < SERVE_GIVEN; i++) {
-        struct serve_given *g = &f->given[i];
+    for (size_t i = 0; i < SERVE_BECAME_JOBS; i++) {
+        struct serve_became_job *g = &f->became_jobs[i];
         if (g->talk != talk || strcmp(g->id, id) != 0)
             continue;
         send_cancel(f, g->number, true);
-        *g = (struct serve_given){.talk = NULL};
+        *g = (struct serve_became_job){.talk = NULL};
     }
 }
 
@@ -152,9 +152,9 @@ void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
                       const struct serve_sink *sink)
 {
     serve_asking_drop(f, talk, sink);
-    for (size_t i = 0; i < SERVE_GIVEN; i++)
-        if (f->given[i].talk == talk)
-            f->given[i] = (struct serve_given){.talk = NULL};
+    for (size_t i = 0; i < SERVE_BECAME_JOBS; i++)
+        if (f->became_jobs[i].talk == talk)
+            f->became_jobs[i] = (struct serve_became_job){.talk = NULL};
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
         const bool own = c->to.part == SERVE_SILENT; /* goes only with the front itself */
@@ -177,19 +177,19 @@ static struct serve_call *find(struct serve_front *f, uint64_t number)
 
 /* A client may give a request up before it reads that a job came of it. One that takes tasks ends them by tasks/cancel, and
  * a request of HTTP outside of a session is given up by its connection's end. */
-static void keep_given(struct serve_front *f, const struct serve_call *c)
+static void note_job(struct serve_front *f, const struct serve_call *c)
 {
     const bool lasts = c->to.talk && (c->to.talk == &f->talk || c->to.talk->opened);
     if (c->answer.stand != SERVE_RUNNING || !lasts || c->to.tasks || c->to.part != SERVE_TASK_NONE)
         return;
-    struct serve_given *g = &f->given[f->next_given++ % SERVE_GIVEN];
-    *g = (struct serve_given){.talk = c->to.talk, .number = c->number};
+    struct serve_became_job *g = &f->became_jobs[f->next_became_job++ % SERVE_BECAME_JOBS];
+    *g = (struct serve_became_job){.talk = c->to.talk, .number = c->number};
     memcpy(g->id, c->to.id, sizeof g->id);
 }
 
 static void finish(struct serve_front *f, struct serve_call *c)
 {
-    keep_given(f, c);
+    note_job(f, c);
     serve_render(f, c);
     release(c);
 }

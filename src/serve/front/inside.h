@@ -116,8 +116,8 @@ struct serve_call {
 };
 
 /* A request that was answered with a job. */
-#define SERVE_GIVEN 64
-struct serve_given {
+#define SERVE_BECAME_JOBS 64
+struct serve_became_job {
     const struct serve_talk *talk; /* NULL: none */
     uint64_t number;
     char id[LIMIT_SERVE_ID + 1];
@@ -175,9 +175,9 @@ struct serve_front {
     struct serve_talk talk;
     uint64_t numbers; /* the last that a call was given */
     struct serve_call calls[LIMIT_SERVE_REQUESTS];
-    struct serve_given
-        given[SERVE_GIVEN]; /* the last ones; a client that gives one up ends its job */
-    unsigned next_given;
+    struct serve_became_job
+        became_jobs[SERVE_BECAME_JOBS]; /* the last ones; a client that gives one up ends its job */
+    unsigned next_became_job;
     struct serve_asked asked[SERVE_ASKED];
     struct serve_state states[SERVE_STATES];
     unsigned next_state;
