@@ -327,7 +327,10 @@ struct cordon_verdict {
     double entropy;                   /* nats, of the last token that had one: the middle of ... */
     double entropy_low, entropy_high; /* ... this interval; both are the same from all logits */
     double spike, repetition, perplexity, trend, failure_prob;
-    uint64_t reserved[6];
+    /* What the end repeats token for token, from 32 tokens and four copies on, whether it is cut for it or not. */
+    uint64_t repeat_onset, repeat_onset_byte, repeat_copies;
+    uint64_t repeat_period; /* 0: nothing */
+    uint64_t reserved[2];
 };
 
 enum cordon_monitor_status {

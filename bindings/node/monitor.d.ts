@@ -36,6 +36,8 @@ export interface Verdict {
   onset: number | null;
   onset_byte: number | null;
   period: number | null;
+  /** what the end repeats token for token, whether it is cut for it or not */
+  repeats: { onset: number; onset_byte: number; period: number; copies: number } | null;
   tokens: number;
   metrics: { entropy: number; spike: number; repetition: number; perplexity: number; trend: number; failure_prob: number };
   settings: Record<Setting, { value: number; from: "default" | "tier" | "task" | "option" }>;

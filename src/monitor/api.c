@@ -125,6 +125,7 @@ void cordon_monitor_verdict(const struct cordon_monitor *m, struct cordon_verdic
 {
     const struct monitor_verdict *v = monitor_verdict(m->monitor);
     const struct monitor_metrics *n = &v->metrics;
+    const struct monitor_repeat r = monitor_repeats(m->monitor);
     *ret_verdict = (struct cordon_verdict){.abort = v->abort,
                                            .reason = (enum cordon_abort_reason)v->reason,
                                            .detector = (enum cordon_detector)v->detector,
@@ -139,7 +140,11 @@ void cordon_monitor_verdict(const struct cordon_monitor *m, struct cordon_verdic
                                            .repetition = n->repetition,
                                            .perplexity = n->perplexity,
                                            .trend = n->trend,
-                                           .failure_prob = n->failure_prob};
+                                           .failure_prob = n->failure_prob,
+                                           .repeat_onset = r.onset,
+                                           .repeat_onset_byte = r.onset_byte,
+                                           .repeat_copies = r.copies,
+                                           .repeat_period = r.period};
 }
 
 size_t cordon_monitor_json(const struct cordon_monitor *m, char *out, size_t size)
@@ -147,8 +152,10 @@ size_t cordon_monitor_json(const struct cordon_monitor *m, char *out, size_t siz
     struct buf text;
     buf_init(&text, 16384);
     struct jsonw j = {.out = &text};
+    const struct monitor_repeat repeat = monitor_repeats(m->monitor);
     jsonw_open(&j, NULL, '{');
     monitor_put_verdict(&j, monitor_verdict(m->monitor));
+    monitor_put_repeat(&j, &repeat);
     monitor_put_metrics(&j, monitor_verdict(m->monitor));
     monitor_put_settings(&j, &m->config);
     jsonw_close(&j, '}');

@@ -14,7 +14,8 @@
 
 #include <stdbool.h>
 
-#define CYCLE_COPIES 4
+#define CYCLE_COPIES      4
+#define CYCLE_TOLD_TOKENS 32 /* of what is told, though nothing is cut for it */
 #define CYCLE_NUMBERED                                                                             \
     8 /* times as many tokens where numbers differ and it is no prose: tables count, too */
 #define CYCLE_TOKENS      48  /* of a loop, its copies together */

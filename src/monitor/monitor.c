@@ -160,6 +160,19 @@ const struct monitor_verdict *monitor_verdict(const struct monitor *m)
     return &m->verdict;
 }
 
+struct monitor_repeat monitor_repeats(const struct monitor *m)
+{
+    const struct loop_tail *t = &m->tails[0];
+    const uint64_t region = t->length + t->lag, tokens = m->verdict.tokens;
+    if (!t->lag || region < CYCLE_TOLD_TOKENS || region < CYCLE_COPIES * t->lag ||
+        region > m->history.room)
+        return (struct monitor_repeat){.period = 0};
+    return (struct monitor_repeat){.onset = tokens - region,
+                                   .onset_byte = cycle_at(&m->history, tokens - region)->byte,
+                                   .period = t->lag,
+                                   .copies = region / t->lag};
+}
+
 uint64_t monitor_settled(const struct monitor *m, uint64_t window)
 {
     const uint64_t tokens = m->verdict.tokens;

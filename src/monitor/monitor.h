@@ -62,6 +62,13 @@ struct monitor_verdict {
     struct monitor_metrics metrics;
 };
 
+/* What the end of a stream repeats, token for token. */
+struct monitor_repeat {
+    uint64_t onset, onset_byte; /* of its first copy */
+    uint64_t period;            /* 0: nothing */
+    uint64_t copies;            /* whole ones */
+};
+
 struct monitor;
 
 /* NULL without memory. KEY keys the hash tables: an attacker who knows it can make them slow, not wrong. */
@@ -78,6 +85,9 @@ bool monitor_token(struct monitor *m, uint64_t id, const struct monitor_entropy 
 bool monitor_saw_entropy(struct monitor *m, const struct monitor_entropy *entropy);
 
 const struct monitor_verdict *monitor_verdict(const struct monitor *m);
+/* From 32 tokens and four copies on, whether it is cut for it or not: a table and a loop of numbers look alike, and who asked for the
+ * text knows which it is. Not in the literal mode, which compares nothing. */
+struct monitor_repeat monitor_repeats(const struct monitor *m);
 /* Of a text: how many of its bytes can be handed on. What is held back are the last WINDOW tokens and, while the end of the text was
  * there before (MONITOR_REPEATED tokens of it or more), everything since its first occurrence: that may be the first copy of a loop; while
  * nearly the same text was there before, the last five copies of it. */

@@ -38,6 +38,20 @@ void monitor_put_verdict(struct jsonw *j, const struct monitor_verdict *v)
     put_place(j, "period", v->period, v->period);
 }
 
+void monitor_put_repeat(struct jsonw *j, const struct monitor_repeat *r)
+{
+    if (!r->period) {
+        jsonw_null(j, "repeats");
+        return;
+    }
+    jsonw_open(j, "repeats", '{');
+    jsonw_int(j, "onset", (int64_t)r->onset);
+    jsonw_int(j, "onset_byte", (int64_t)r->onset_byte);
+    jsonw_int(j, "period", (int64_t)r->period);
+    jsonw_int(j, "copies", (int64_t)r->copies);
+    jsonw_close(j, '}');
+}
+
 void monitor_put_metrics(struct jsonw *j, const struct monitor_verdict *v)
 {
     double values[MONITOR_SIGNAL_COUNT];

@@ -28,6 +28,8 @@ void monitor_signal_values(const struct monitor_metrics *m, double out[MONITOR_S
 
 /* "abort" to "period": what was decided, why and where. */
 void monitor_put_verdict(struct jsonw *j, const struct monitor_verdict *v);
+/* "repeats": what the end repeats, or null. */
+void monitor_put_repeat(struct jsonw *j, const struct monitor_repeat *r);
 /* "tokens" and "metrics". */
 void monitor_put_metrics(struct jsonw *j, const struct monitor_verdict *v);
 /* "settings": each threshold, and whether it is the default, a tier's, a task's or an option's. */

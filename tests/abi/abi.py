@@ -18,6 +18,11 @@ sys.dont_write_bytecode = True
 from tap import case, done  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+# A member that takes a place of those `reserved` at the end of a struct moves nothing that a linked program knows.
+TAKES_RESERVED = """[suppress_type]
+  type_kind = struct
+  has_data_member_inserted_between = {offset_of(reserved), end}
+"""
 
 
 def run(*words):
@@ -41,13 +46,21 @@ def verdict(library, headers, folder):
     file = folder / f"{soname(library)}.abi"
     if not file.exists():
         return "write", f"{file.name} is not there"
-    code, text = run("abidiff", "--no-architecture", "--drop-private-types", "--headers-dir2", headers, file, library)
-    if code & 3:
-        raise RuntimeError(f"abidiff {library}: {text}")
+    code, text = compare(file, library, headers)
     if code == 0:
         return "same", text
-    counts = re.findall(r"(\d+) (Removed|Changed)", text)
-    return ("soname" if any(int(n) for n, _ in counts) or not counts else "write"), text
+    with tempfile.NamedTemporaryFile("w", prefix="cordon-abi-") as harmless:
+        print(TAKES_RESERVED, file=harmless, flush=True)
+        counts = re.findall(r"(\d+) (Removed|Changed)", compare(file, library, headers, "--suppressions", harmless.name)[1])
+    longer = re.search(r"^ +type size changed", text, re.M)
+    return ("soname" if longer or any(int(n) for n, _ in counts) or not counts else "write"), text
+
+
+def compare(file, library, headers, *options):
+    code, text = run("abidiff", *options, "--no-architecture", "--drop-private-types", "--headers-dir2", headers, file, library)
+    if code & 3:
+        raise RuntimeError(f"abidiff {library}: {text}")
+    return code, text
 
 
 SHOWN = """struct thing { int a; %s };
@@ -56,15 +69,20 @@ int cordon_use(const struct thing *t, %s n, enum kind k);
 %s"""
 USE = 'int cordon_use(const struct thing *t, %s n, enum kind k) { return t->a + (int)n + (int)k; }\n'
 KEEP = "int cordon_keep(void);\n"
+B = "long b; long reserved[4];"
 # what is changed -> (struct, enum, parameter, further functions, soname), what the check must say
 PLANTS = {
-    "nothing changed": (("long b;", ", TWO", "int", KEEP, 0), "same"),
-    "a struct has one member more": (("long b; long c;", ", TWO", "int", KEEP, 0), "soname"),
-    "a parameter has another type": (("long b;", ", TWO", "long", KEEP, 0), "soname"),
-    "a value of an enum is gone": (("long b;", "", "int", KEEP, 0), "soname"),
-    "a function is gone": (("long b;", ", TWO", "int", "", 0), "soname"),
-    "a function is new": (("long b;", ", TWO", "int", KEEP + "int cordon_new(void);\n", 0), "write"),
-    "the soname moved and has no file yet": (("long b; long c;", ", TWO", "int", KEEP, 1), "write"),
+    "nothing changed": ((B, ", TWO", "int", KEEP, 0), "same"),
+    "a struct has one member more": ((B + " long c;", ", TWO", "int", KEEP, 0), "soname"),
+    "a member takes one of the reserved places": (("long b; long c; long reserved[3];", ", TWO", "int", KEEP, 0), "write"),
+    "a member takes one of the reserved places before its neighbour": (("long c; long b; long reserved[3];", ", TWO", "int", KEEP, 0), "soname"),
+    "a member takes a reserved place and makes the struct longer": (("long b; long c; long reserved[4];", ", TWO", "int", KEEP, 0), "soname"),
+    "reserved places are gone": (("long b; long reserved[3];", ", TWO", "int", KEEP, 0), "soname"),
+    "a parameter has another type": ((B, ", TWO", "long", KEEP, 0), "soname"),
+    "a value of an enum is gone": ((B, "", "int", KEEP, 0), "soname"),
+    "a function is gone": ((B, ", TWO", "int", "", 0), "soname"),
+    "a function is new": ((B, ", TWO", "int", KEEP + "int cordon_new(void);\n", 0), "write"),
+    "the soname moved and has no file yet": ((B + " long c;", ", TWO", "int", KEEP, 1), "write"),
 }
 
 

@@ -3,6 +3,7 @@
 
 Usage: monitors.py BUILD SOURCE."""
 import array
+import dataclasses
 import json
 import math
 import os
@@ -23,7 +24,7 @@ tap = tapsys.Tap()
 HERE = pathlib.Path(__file__).resolve().parent
 C_DRIVER = BUILD / "tests/clients/monitor_driver"
 rng = random.Random(7)
-FIELDS = ("abort", "reason", "detector", "onset", "onset_byte", "period", "tokens", "settings")
+FIELDS = ("abort", "reason", "detector", "onset", "onset_byte", "period", "repeats", "tokens", "settings")
 WORDS = "the a model writes what it was asked to write and then some more of it while nobody looks at how much there is already".split()
 
 
@@ -125,7 +126,8 @@ def in_python(said):
                 break
         v = m.end()
         compare(name, "Python", {**json.loads(m.json()), "metrics": v.metrics}, said[name])
-        tap.eq((v.abort, v.reason, v.detector, v.onset, v.onset_byte, v.period, v.tokens), tuple(said[name][k] for k in FIELDS[:-1]), f"Python: {name}: Verdict has the same")
+        repeats = v.repeats and dataclasses.asdict(v.repeats)
+        tap.eq((v.abort, v.reason, v.detector, v.onset, v.onset_byte, v.period, repeats, v.tokens), tuple(said[name][k] for k in FIELDS[:-1]), f"Python: {name}: Verdict has the same")
     for words, bad in (("architect", lambda: cordon.Monitor(tier="boss")), ("ngram_size", lambda: cordon.Monitor(settings={"ngram_size": 99})),
                        ("no distribution", lambda: cordon.Monitor().token(1, logits=[math.nan])), ("no distribution", lambda: cordon.Monitor().token(1, logits=[]))):
         try:

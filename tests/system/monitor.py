@@ -200,6 +200,15 @@ for args, word in ((["score"], "a FILE is missing"), (["--tier", "boss"], "archi
     code, lines, err = monitor(args, "")
     tap.ok(code == 2 and word in err and err.count("\n") == 1 and not lines, f"{' '.join(args)}: one line that says what is wrong", code, err)
 
+# What is not cut may be a loop all the same, and the verdict tells it.
+zeros = "x = [" + "0, " * 100 + "0"
+for text, want in ((zeros, {"onset": 6, "onset_byte": 6, "period": 2, "copies": 100}), ("x = [" + "0, " * 15 + "0", None), (zeros + ", 1", None),
+                   ("a, b, c, d, e, f = " + "1 2 3 4 5 6 7 8\n" * 3, None)):
+    lines = monitor([], text)[1]
+    tap.eq((lines[-1]["abort"], lines[-1]["repeats"]), (False, want), f"what the end of {text[:30]!r}, of {len(text)} bytes, repeats is told: {want}")
+looped = monitor([], "I will look at it again. " * 20)[1][-1]
+tap.eq({k: looped["repeats"][k] for k in ("onset", "onset_byte", "period")}, {k: looped[k] for k in ("onset", "onset_byte", "period")}, "of what is cut it tells the same place", looped)
+
 # Generations that the corpus's heuristic labels `loop-at-end` and that are not cut, each with its reason. A monitor that cut them would cut what is
 # meant, too: it must leave alone tables of one number, images in letters, test cases that are listed.
 NUMBERS = "one number, or a row of numbers, again and again: so do tables, matrices and images in letters, for longer than this"
@@ -224,6 +233,7 @@ if corpus.exists():
         lines = []
         for first in range(0, len(files), 200):  # of 256 arguments
             lines += monitor(["score", *list(files)[first:first + 200]], "")[1]
+    repeats = {files[x["file"]]["id"] for x in lines if x["repeats"]}
     cut = {(files[x["file"]]["label"], files[x["file"]]["id"]) for x in lines if x["abort"]}
     loops = {row["id"] for row in files.values() if row["label"] == "loop-at-end"}
     tap.eq(len(lines), len(files), "each generation of the corpus is judged")
@@ -231,4 +241,5 @@ if corpus.exists():
     found = {i for label, i in cut if label == "loop-at-end"}
     tap.eq(sorted(loops - found - set(NOT_CUT)), [], f"{len(found)} of {len(loops)} generations that are labelled loops are cut: all but those whose reason is told")
     tap.eq(sorted(found & set(NOT_CUT)), [], "what is said not to be cut is not cut")
+    tap.eq(sorted(loops - found - repeats), ["CodeT-tests/CodeGen-16B/47/5"], "what is not cut is told as what the end repeats, but for the one that is no loop")
 tap.done()

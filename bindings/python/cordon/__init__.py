@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ._client import Client, Session
     from ._expr import ALLOWED_CTX_KEYS, LimitError, Schema, UnsafeExpressionError, compile_condition, validate_condition
     from ._protocol import OnOutput, OnProgress
-    from .monitor import LogitsProcessor, Monitor, Verdict
+    from .monitor import LogitsProcessor, Monitor, Repeat, Verdict
     from ._results import Error, Evaluation, Failed, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, ServerGone, SessionInfo, SnapshotInfo
 
 # Where a name comes from. Each is imported when it is used: conditions need nothing of the client, and the client works where
 # the conditions, a C module for one version of Python, are not built.
 _FROM = {"_client": ("Client", "Session"),
          "_expr": ("ALLOWED_CTX_KEYS", "LimitError", "Schema", "UnsafeExpressionError", "compile_condition", "validate_condition"),
-         "monitor": ("LogitsProcessor", "Monitor", "Verdict"),
+         "monitor": ("LogitsProcessor", "Monitor", "Repeat", "Verdict"),
          "_results": ("Error", "Evaluation", "Failed", "FileInfo", "FileList", "FileMatches", "ProtocolError", "Report", "Result",
                       "ServerGone", "SessionInfo", "SnapshotInfo")}
 _HOMES = {name: home for home, names in _FROM.items() for name in names}

@@ -176,10 +176,13 @@ static PyObject *monitor_verdict(Monitor *self, PyObject *none)
         v.abort ? PyUnicode_FromString(cordon_detector_name(v.detector)) : Py_NewRef(Py_None);
     PyObject *place = v.period ? Py_BuildValue("KKK", v.onset, v.onset_byte, v.period)
                                : Py_BuildValue("OOO", Py_None, Py_None, Py_None);
-    return Py_BuildValue("NsNNK(dddddddd)", PyBool_FromLong(v.abort),
+    PyObject *repeat = v.repeat_period ? Py_BuildValue("KKKK", v.repeat_onset, v.repeat_onset_byte,
+                                                       v.repeat_period, v.repeat_copies)
+                                       : Py_NewRef(Py_None);
+    return Py_BuildValue("NsNNK(dddddddd)N", PyBool_FromLong(v.abort),
                          cordon_abort_reason_name(v.reason), detector, place,
                          (unsigned long long)v.tokens, v.entropy, v.entropy_low, v.entropy_high,
-                         v.spike, v.repetition, v.perplexity, v.trend, v.failure_prob);
+                         v.spike, v.repetition, v.perplexity, v.trend, v.failure_prob, repeat);
 }
 
 static PyObject *monitor_json(Monitor *self, PyObject *none)

@@ -8,6 +8,15 @@ from . import _monitor
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """What the end of a generation repeats token for token, whether it is cut for it or not."""
+    onset: int  # the token where the first copy begins
+    onset_byte: int
+    period: int  # in tokens
+    copies: int
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What was decided, why and where; and what was seen last. The names are those of `cordon monitor`."""
     abort: bool
@@ -18,6 +27,7 @@ class Verdict:
     period: Optional[int]  # in tokens
     tokens: int
     metrics: Mapping[str, float]
+    repeats: Optional[Repeat] = None
 
 
 _METRICS = ("entropy", "entropy_low", "entropy_high", "spike", "repetition", "perplexity", "trend", "failure_prob")
@@ -68,8 +78,8 @@ class Monitor:
 
     @property
     def verdict(self) -> Verdict:
-        abort, reason, detector, (onset, onset_byte, period), tokens, metrics = self._monitor.verdict()
-        return Verdict(abort, reason, detector, onset, onset_byte, period, tokens, dict(zip(_METRICS, metrics)))
+        abort, reason, detector, (onset, onset_byte, period), tokens, metrics, repeat = self._monitor.verdict()
+        return Verdict(abort, reason, detector, onset, onset_byte, period, tokens, dict(zip(_METRICS, metrics)), repeat and Repeat(*repeat))
 
     def json(self) -> str:
         """The verdict as `cordon monitor` prints it, with every setting and where it comes from."""

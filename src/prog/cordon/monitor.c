@@ -80,8 +80,11 @@ static int print_line(const struct watch *w, bool last)
     jsonw_open(&j, NULL, '{');
     if (w->name)
         jsonw_bytes(&j, "file", w->name, strlen(w->name));
-    if (last)
+    if (last) {
+        const struct monitor_repeat repeat = monitor_repeats(w->events.monitor);
         monitor_put_verdict(&j, v);
+        monitor_put_repeat(&j, &repeat);
+    }
     monitor_put_metrics(&j, v);
     if (last && w->name)
         put_peaks(&j, w);
