@@ -89,6 +89,8 @@ static void required(void)
                "locked: %s is not there at run time either", calls[i]);
     tap_eq_int(count(locked, "module-deny"), 17,
                "locked: 17 modules are forbidden by name, no more");
+    tap_eq_int(count(locked, "import-allow"), 37,
+               "locked: the 17 imports of the list, and 20 that stand in its table with a reason");
 }
 
 static void others(void)
