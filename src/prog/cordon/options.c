@@ -208,6 +208,31 @@ int options_parse_conditions(int argc, char **argv, const struct option_row *row
     return parse_all(argc, argv, rows, count, true, ret_words, err);
 }
 
+/* What other programs call the same thing: "session end" is not a mistyped "session close". */
+static const char *same_meaning(const char *word, const char *const *names, size_t count)
+{
+    static const char *const groups[] = {" new create start add open make ",
+                                         " list ls ps ",
+                                         " close end stop delete rm remove kill drop quit ",
+                                         " run exec eval call send ",
+                                         " show get cat info status view ",
+                                         " yes accept ok allow grant ",
+                                         " no reject deny refuse ",
+                                         " log history tail ",
+                                         " restore reset revert checkout rollback undo ",
+                                         " snapshot commit save "};
+    char padded[44];
+    snprintf(padded, sizeof padded, " %.40s ", word);
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (size_t i = 0; strstr(groups[g], padded) && i < count; i++) {
+            char name[44];
+            snprintf(name, sizeof name, " %.40s ", names[i]);
+            if (strstr(groups[g], name))
+                return names[i];
+        }
+    return NULL;
+}
+
 int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err)
 {
     char all[160] = "";
@@ -216,6 +241,7 @@ int options_no_verb(const char *word, const char *const *names, size_t count, st
     if (!word)
         return err_set(err, ERR_USAGE, "a subcommand is missing, one of: %s; see --help", all);
     const char *near = near_word(word, names, count);
+    near = near ? near : same_meaning(word, names, count);
     return near ? err_set(err, ERR_USAGE, "'%.40s' is none of: %s; did you mean '%s'?", word, all,
                           near)
                 : err_set(err, ERR_USAGE, "'%.40s' is none of: %s; see --help", word, all);
