@@ -21,7 +21,7 @@
 #define RING       1024 /* a power of two, more than SPAN_MOST + 2 * LAG_MOST */
 #define VOTES      64   /* tokens whose votes count */
 #define VOTES_MIN  8    /* votes from which a distance is tried */
-#define PAIRS      4096 /* a power of two */
+#define BUCKETS    512  /* of pairs; a power of two */
 #define SPAN_LEAST 46   /* tokens of all copies together */
 #define SPAN_MOST  (4 * LAG_MOST)
 #define BAND_MOST  17
@@ -40,11 +40,6 @@
 
 enum step { STEP_BOTH, STEP_GAINED, STEP_LOST };
 
-struct pair {
-    uint32_t key,
-        at; /* key: half of it, the other half says where it stands; at: from 1; 0: never */
-};
-
 /* How many tokens are the same one copy before, and how many of those before the end that repeats exactly. */
 struct matches {
     unsigned all, old;
@@ -62,7 +57,8 @@ struct drift {
     unsigned voted, words; /* of the last VOTES tokens: votes, and words */
     unsigned suspect;      /* the longest distance that was last tried; 0: none has votes enough */
     uint8_t tally[LAG_MOST + 1];
-    struct pair pairs[PAIRS];
+    /* pairs by where they end, from 1: the newest of a bucket, and for each the one before it; 0: none */
+    uint32_t newest[BUCKETS], older[RING];
     /* one trial */
     int16_t score[2][WIDTH];
     uint8_t steps[SPAN_MOST][WIDTH];
@@ -90,15 +86,18 @@ static uint64_t token(const struct drift *d, uint64_t n)
 /* The distance of the pair that SYMBOL ends to where it was last; 0: too far, or never. */
 static unsigned distance(struct drift *d, uint64_t symbol)
 {
-    uint64_t key = (d->before ^ d->key) * 0x9e3779b97f4a7c15U;
-    key = (key ^ (key >> 32) ^ symbol) * 0xd6e8feb86659fd93U;
-    key ^= key >> 32;
-    struct pair *p = &d->pairs[key % PAIRS];
-    const uint32_t now = (uint32_t)d->count, half = (uint32_t)(key >> 32),
-                   lag = p->at && p->key == half ? now - p->at : 0;
-    *p = (struct pair){half, now};
+    uint64_t hash = (d->before ^ d->key) * 0x9e3779b97f4a7c15U;
+    hash = (hash ^ (hash >> 32) ^ symbol) * 0xd6e8feb86659fd93U;
+    uint32_t *head = &d->newest[(hash ^ (hash >> 32)) % BUCKETS], at = *head;
+    const uint32_t now = (uint32_t)d->count;
+    const uint64_t before = d->before;
+    d->older[now % RING] = at;
+    *head = now;
     d->before = symbol;
-    return lag <= LAG_MOST ? lag : 0;
+    for (; at > 1 && now - at <= LAG_MOST; at = d->older[at % RING])
+        if (token(d, at - 1) == symbol && token(d, at - 2) == before)
+            return now - at;
+    return 0;
 }
 
 static void vote(struct drift *d, unsigned lag)
