@@ -86,6 +86,8 @@ static void builtin(void)
                p->sessions.tool_calls == 50 && p->sessions.file_read == 50000 &&
                p->sessions.grep_matches == 100,
            "sessions have their documented defaults");
+    tap_ok(p->workspaces.free == GIB && p->workspaces.free_percent == 5,
+           "of a disk 5 %% are kept free, and 1 GB, by default");
     tap_ok(p->rates.executions == 100 && p->rates.window_ms == 60000 && p->rates.concurrent == 10 &&
                p->breakers.failures == 3 && p->breakers.cooldown_ms == 60000 &&
                p->approval.mode == POLICY_AUTONOMOUS && p->approval.every_n == 5 &&
