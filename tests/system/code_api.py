@@ -4,6 +4,8 @@
 
 Usage: code_api.py BUILD."""
 import json
+import random
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -116,6 +118,57 @@ t(filter, [{'no': 1}], "True"); t(fuse, [[1]]); t(filter, 'x', 'True'); t(rescor
     tap.eq(scores, [round(1 / 61 + 1 / 62, 9), round(1 / 63 + 1 / 61, 9), round(1 / 62, 9)], f"{who}: the score of a fusion is the sum of 1/(60 + place)")
     words = ["UnsafeExpressionError", "UnsafeExpressionError", "no finite number", "TypeError", "no `source`", "no `source`", "not of type array", "ZeroDivisionError", "UnsafeExpressionError"]
     tap.eq([w for w, a in zip(words, got[6:]) if not isinstance(a, str) or w not in a], [], f"{who}: an expression or a list that is wrong is refused with its reason", got[6:])
+    s.close()
+
+
+def likeness(a, b):
+    """What docs/tools.md says of two results, by sets: not as src/tools/results.c computes it."""
+    x, y = (set(re.findall(r"\w+", h["snippet"].lower())) for h in (a, b))
+    near = a["source"].rpartition("/")[0] == b["source"].rpartition("/")[0]
+    return max(len(x & y) / len(x | y) if x | y else 0, 0.2 if near else 0)
+
+
+def not_the_best(given, order, weight):
+    """The places of ORDER, which is GIVEN made diverse, at which another result was the better one. Two values that are next to equal are equal: processors round differently."""
+    left, taken, wrong = list(given), [], []
+    place = {h["source"]: i + 1 for i, h in enumerate(given)}
+    for h in order:
+        value = {o["source"]: (1 - weight) / place[o["source"]] - weight * max((likeness(o, t) for t in taken), default=0) for o in left}
+        if value.get(h, -9) < max(value.values()) - 1e-12:
+            wrong.append((h, value))
+        taken += [o for o in left if o["source"] == h]
+        left = [o for o in left if o["source"] != h]
+    return wrong + [h["source"] for h in left]
+
+
+SCORES = ["ctx['score'] * 3 - ctx['bytes'] / 7", "ctx['score'] > 0.5 and ctx['bytes'] or -ctx['rank']", "(ctx['score'] + 1) * (ctx['score'] - 1) / ctx['rank']"]
+
+
+def numbers(who):
+    """Orders and scores of many results, beside those that this test computes by itself."""
+    start = random.SystemRandom().randrange(1 << 32)
+    rng = random.Random(start)
+    tap.figure(f"results that are ordered: random.Random({start})")
+    words = [f"word{i}" for i in range(9)] + ["Caf\u00e9", "RED", "red"]
+    docs = [{"source": f"/{rng.choice('abcd')}/{i}", "rank": i + 1, "score": rng.random(), "bytes": rng.randrange(9999), "snippet": " ".join(rng.choices(words, k=rng.randrange(1, 9)))} for i in range(40)]
+    lists = [rng.sample(docs, n) for n in (40, 17, 5, 1)]
+    weights = (0, 0.25, 0.5, 0.9, 1)
+    s = State(who)
+    got, r = calls(s, f"docs, lists = json.loads({json.dumps([docs, lists])!r})\nt(fuse, lists); t(fuse, lists, k=3); t(fuse, lists, limit=7)\nt(diversify, docs)\n"
+                   f"for w in {weights!r}:\n    t(diversify, docs, weight=w)\nfor e in {SCORES!r}:\n    t(rescore, docs, e)\n")
+    tap.eq([len(a["results"]) if isinstance(a, dict) else a for a in got], [40, 40, 7] + [40] * 9, f"{who}: every order has each result once, or as many as asked for", r.story())
+    got = [[(h["source"], h["score"], h["rank"]) for h in a["results"]] if isinstance(a, dict) else [] for a in got] + [[]] * 12
+    tap.eq([[rank for _, _, rank in a] == list(range(1, len(a) + 1)) for a in got[:12]], [True] * 12, f"{who}: an order ranks its results anew")
+    for a, k in zip(got, (60, 3, 60)):
+        sums = {d["source"]: sum(1 / (k + l.index(d) + 1) for l in lists if d in l) for d in docs}
+        tap.ok(a and all(abs(sums[h] - score) < 1e-12 for h, score, _ in a) and all(x[1] >= y[1] for x, y in zip(a, a[1:])) and a[-1][1] >= sorted(sums.values())[-len(a)] - 1e-12,
+               f"{who}: reciprocal rank fusion of four lists, k {k}, {len(a)} results: scores are the sums that the test has, and in order", a)
+    for a, weight in zip(got[3:9], (0.5, *weights)):
+        tap.eq(not_the_best(docs, [h for h, _, _ in a], weight), [], f"{who}: diversity of weight {weight}: each place has the result of the highest value that is left")
+    for a, expression in zip(got[9:12], SCORES):
+        want = {d["source"]: float(eval(expression, {"ctx": d})) for d in docs}
+        tap.ok(a and all(abs(want[h] - score) <= 1e-12 * max(1, abs(score)) for h, score, _ in a) and all(x[1] >= y[1] for x, y in zip(a, a[1:])),
+               f"{who}: the scores of {expression} are CPython's, and in order", a)
     s.close()
 
 
@@ -264,6 +317,6 @@ for person in users():
     searching(person)
     collections(person)
     kept(person)
-for part in (hostile, planted, ordering, rights):
+for part in (hostile, planted, ordering, numbers, rights):
     part(users()[-1])
 tap.done()
