@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -53,10 +54,10 @@ def timed(f, *words, **more):
 
 def cpu(f, *words):
     """Milliseconds of all processes that it waited for: a busy machine changes them less than those of the clock."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     f(*words)
-    after = os.times()
-    return (after.children_user + after.children_system - before.children_user - before.children_system) * 1000
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
 def counted(*words):
@@ -175,7 +176,7 @@ def untouched():
         words = ["exec", "--workspace", "u", "--", "/bin/sh", "-c"]
         cordon(*words, "echo first > one")
         ms = median([timed(cordon, *words, f"echo {i} > one") for i in range(o.rounds)])
-        work = sum(cpu(cordon, *words, f"echo c{i} > one") for i in range(2 * o.rounds)) / (2 * o.rounds)
+        work = median([cpu(cordon, *words, f"echo c{i} > one") for i in range(2 * o.rounds)])  # one run that others held up would carry a mean
         count_of = counted(*words, "echo counted > one")
         first = first or (ms, work, count_of)
         row(f"{count} files in the workspace", ms, f"{ms / first[0]:.2f} times that of 10 files; CPU {work:.1f} ms, {work / first[1]:.2f} times")
