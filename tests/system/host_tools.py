@@ -77,7 +77,7 @@ def State(who, more=""):
 """ + tool("shout", "json", ", answer: json") + tool("world", "world", ", answer: json, env: [SECRET_NONE=1]") + tool("long", "long", ", output: 3k")
         + tool("longjson", "long", ", output: 3k, answer: json") + tool("leave", "leave", ", timeout: 20s") + tool("greedy", "greedy", ", memory: 128m") + tool("wrong", "wrong")
         + tool("fail", "fail") + tool("crash", "crash") + tool("slow", "leave", ", timeout: 700ms") + tool("danger", "json").replace("medium", "critical")
-        + tool("asked", "json").replace("medium", "medium, approval: true") + more)
+        + tool("asked", "json").replace("medium", "medium, approval: true") + more.replace("HOME", str(s.home)))
     return s
 
 
@@ -155,6 +155,20 @@ def clocks(who):
     s.close()
 
 
+def secrets(who):
+    """The command gets a password, however it was sent; no record has it."""
+    fields = SCHEMA % '"user": {"type": "string"}, "password": {"type": "string"}, "note": {"type": "string"}'
+    s = State(who, f"  login: {{risk: medium, command: [/usr/bin/python3, HOME/command.py, json], schema: {fields}, answer: json}}\n")
+    got, r = calls(s, 't(login, "bob", "hunter2x")\nt(login, "bob", password="hunter3x")\nt(login, "bob", note="password=hunter4x")\nt(login, "bob", "hunter5x", "fine")\n')
+    given = [g["value"]["given"] for g in got if isinstance(g, dict)]
+    tap.eq([(g.get("password"), g.get("note")) for g in given], [("hunter2x", None), ("hunter3x", None), (None, "password=hunter4x"), ("hunter5x", "fine")],
+           f"{who}: a command reads its arguments as they were sent", got, r.story())
+    kept = [e["args"]["arguments"] for e in s.audit() if e["kind"] == "tool"]
+    tap.ok(len(kept) == 4 and all("bob" in k and "[redacted]" in k for k in kept) and "fine" in kept[3] and "hunter" not in json.dumps(s.audit()),
+           f"{who}: the record of a call has its arguments without a secret, whether that was sent by name, by place or within a text", kept)
+    s.close()
+
+
 def gate(who):
     s = State(who)
     got, r = calls(s, 't(ocr_document, "a")\nt(shout)\n', "--worker", "explore")
@@ -176,6 +190,6 @@ def gate(who):
 for person in users():
     for part in (answers, clocks):
         part(person)
-for part in (bounds, gate):
+for part in (bounds, secrets, gate):
     part(users()[-1])
 tap.done()
