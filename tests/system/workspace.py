@@ -432,6 +432,9 @@ def bounds():
     (store("bound").parent / "usage").unlink(missing_ok=True)
     again = workspace("import", "bound", TOP / "four", "--json", env=env)
     tap.ok(again.code == 1 and "workspaces.store" in again.err, "what does not fit is refused by name, too, where a killed process left no count of the store", again.story())
+    for words in (("snapshot", "bound"), ("restore", "bound", "genesis")):
+        r = workspace(*words, env=env)
+        tap.ok(r.code == 0 and "nearly full" in r.err, f"{words[0]} is a commit, too, and says that the store is nearly full", r.story())
     tap.ok(workspace("import", "bound", TOP / "four", "--json").code == 0, "a policy with more room lets in what did not fit")
     env = {"XDG_CONFIG_HOME": config("workspaces: {free: 1024g}\n")}
     for words in (("create", "no-room"), ("import", "bound", TOP / "one"), ("snapshot", "bound"), ("restore", "bound", "genesis")):

@@ -104,6 +104,7 @@ static int do_snapshot(const struct order *o, struct err *err)
         r = order_bound(o, w, err);
     if (r == 0)
         r = workspace_snapshot(w, o->words[1], &by, id, err);
+    announce(o, w, r);
     workspace_close(w);
     return r < 0 ? r : order_tell(o, id, true, NULL, err);
 }
@@ -119,6 +120,7 @@ static int do_restore(const struct order *o, struct err *err)
         r = order_bound(o, w, err);
     if (r == 0)
         r = workspace_restore(w, o->words[1], &by, id, &new, err);
+    announce(o, w, r);
     workspace_close(w);
     return r < 0 ? r : order_tell(o, id, new, NULL, err);
 }
