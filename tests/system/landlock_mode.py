@@ -33,6 +33,16 @@ for name, call in (("chmod", lambda: os.chmod(path, 0o777)), ("chown", lambda: o
 print("changed:", *tried)
 """
 
+CACHES = """
+import os
+print(os.getcwd())
+for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "MPLCONFIGDIR", "HF_HOME"):
+    at = os.environ[name]
+    os.makedirs(at, exist_ok=True)
+    open(at + "/kept", "w").close()
+    print(at)
+"""
+
 
 class Place:
     def __init__(self, who):
@@ -79,6 +89,10 @@ def files(p):
     r = p.sh("echo one > own && read t < own && echo $t && pwd")
     lines = (r["stdout"] or "").split()
     tap.ok(lines[:1] == ["one"] and len(lines) == 2 and not os.path.exists(lines[1]), f"{who}: the scratch folder is writable, and gone afterwards", r.story())
+    r = p.run([], "/usr/bin/python3", "-S", "-c", CACHES)
+    top, *places = (r["stdout"] or "/none").split()
+    tap.ok(r["status"] == "ok" and len(places) == 5 and all(at.startswith(os.path.dirname(top) + "/tmp") and not os.path.exists(at) for at in places),
+           f"{who}: temporary files and caches lie in the scratch folder, which is gone afterwards", r.story())
     r = p.sh("head -c 300000 /dev/zero > big; wc -c < big", "--disk", "64k", "--processes", "0")
     tap.ok("300000" not in r.out, f"{who}: --disk bounds each file", r.story())
 
