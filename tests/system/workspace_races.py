@@ -4,7 +4,8 @@
 read is never what a link leads to, what is written never lands where one leads, a file with two names is never changed by way of the other one, and nobody
 waits for a FIFO. And settings that a guest plants, for git, for Python, for a shell and for Cordon itself: nobody obeys them, however quickly they come and go.
 
-Usage: workspace_races.py BUILD [COUNT]. COUNT: rounds of each race (`make workspace-races`: 10,000)."""
+Usage: workspace_races.py BUILD [COUNT [RACE...]]. COUNT: rounds of each race (`make workspace-races`: 10,000). RACE: only these, of session, import, hard_link,
+settings, planted and tools."""
 import functools
 import json
 import os
@@ -32,7 +33,7 @@ def listing(top):
 def canary():
     """A folder of the host that the guest's links lead to. Everybody may write in it: only who follows a link does."""
     top = TOP / "canary"
-    (top / "sub").mkdir(parents=True)
+    (top / "sub").mkdir(parents=True, exist_ok=True)
     (top / "file").write_text(SECRET)
     (top / "sub/file").write_text(SECRET)
     for p in (top, top / "sub", top / "file", top / "sub/file"):
@@ -287,7 +288,7 @@ print(json.dumps([open('/workspace/keep').read(), open('/workspace/real/file').r
 
 def tools_race():
     """Paths that tools were given change kind between one name and the next."""
-    top = TOP / "canary"
+    top = canary()
     before = listing(top)
     policy = TOP / "calls.yaml"
     policy.write_text("sessions: {tool_calls: 1000}\n")
@@ -310,10 +311,7 @@ def tools_race():
     tap.figure(f"tools race: {COUNT} calls, ended {ends}")
 
 
-session_race()
-import_race()
-hard_link_race()
-settings_race()
-planted()
-tools_race()
+RACES = {"session": session_race, "import": import_race, "hard_link": hard_link_race, "settings": settings_race, "planted": planted, "tools": tools_race}
+for race in sys.argv[3:] or RACES:
+    RACES[race]()
 tap.done()
