@@ -163,6 +163,23 @@ def odd(who, env=None, label=""):
                f"{who}{label}: {what} cannot make a commit larger than the quota of the run", much.story())
 
 
+def store_room(who):
+    """The store that a run's commit goes to: from 80 % of its room on the run says so, from 95 % on that it is nearly full."""
+    fresh("s", BASE, who)
+    policy = TOP / "store.yaml"
+    policy.write_text("workspaces: {store: 1m}\n")
+    os.chmod(policy, 0o644)
+    for size, least, most, words in ((400, 1, 79, []), (400, 80, 94, ["% of the room for its store\n"]), (80, 95, 100, ["% of the room for its store: it is nearly full\n"])):
+        r = run_in("s", f"head -c {size}K /dev/urandom > big", "--policy", policy, who=who)
+        line = cordon(programs, ["exec", "--policy", policy, "--workspace", "s", "--", "/bin/true"], who).err
+        tap.ok(r["status"] == "ok" and least <= (r["snapshot"]["used_percent"] or 0) <= most and (all(w in line and "workspace s uses" in line for w in words) if words else not line),
+               f"{who}: a run whose store is filled to {least} % or more, and {most} % at most, has that in its result, and says it from 80 % on", r.story(), line)
+    now = git("s", "rev-parse", "main", who=who)
+    r = run_in("s", "head -c 400K /dev/urandom > big", "--policy", policy, who=who)
+    tap.ok(r["status"] == "error" and "workspaces.store" in r["reason"] and git("s", "rev-parse", "main", who=who) == now, f"{who}: what a run left that does not fit into the store is refused by name, and the head stays",
+           r.story())
+
+
 def refusals(who):
     fresh("r", BASE, who)
     now = git("r", "rev-parse", "main", who=who)
@@ -471,6 +488,7 @@ for person in users():
     moved(person)
     untouched(person)
     changed_kinds(person)
+    store_room(person)
     refusals(person)
     conflict(person)
 earlier_boot(users()[-1])
