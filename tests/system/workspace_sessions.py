@@ -322,13 +322,18 @@ def names(who):
 
 
 def prompt(who):
-    base = fresh("p", {"a": "a\n"}, who)
-    blocks = TOP / "blocks"
-    blocks.write_text("open('one', 'w').write('1')\nopen('two', 'w').write('2')\n")
-    with open(blocks, encoding="utf-8") as lines:
-        r = cordon(programs, ["repl", "--profile", "standard", "--workspace", "p"], who, stdin=lines)
-    tap.ok(r.code == 0 and git("p", "rev-list", "--count", f"{base}..main", who=who).strip() == "2", f"{who}: each block of a repl in a workspace is a commit", r.story(), git("p", "log", "--stat", who=who))
-    r = cordon(programs, ["session", "run", "x", "--workspace", "p", "-c", "1"], who)
+    """A prompt in a workspace: each block is a call of its session."""
+    start = fresh("w", {"a": "a\n"}, who)
+    r = cordon(programs, ["repl", "--json", "--profile", "standard", "--workspace", "w"], who, text="x = open('/workspace/a').read()\nn = open('/workspace/n', 'w').write(x)\n1 / 0\nimport os; os.remove('a')\n")
+    rows = [json.loads(line) for line in r.out.splitlines()]
+    tap.eq([(row["status"], (row["snapshot"] or {}).get("changed")) for row in rows], [("ok", False), ("ok", True), ("error", False), ("ok", True)], f"{who}: repl --workspace: what became of each block's files", r.story())
+    tap.eq((git("w", "log", "--format=%an", f"{start}..main", who=who).split(), git("w", "ls-tree", "-r", "--name-only", "main", who=who), show("w", "n", who)),
+           ([row["id"] for row in (rows[3:4] + rows[1:2])], "n\n", "a\n"), f"{who}: repl --workspace: each block that changed files is a commit with its id as the author")
+    r = cordon(programs, ["repl", "--profile", "standard", "--workspace", "nowhere"], who, text="1\n")
+    tap.ok(r.code == 125 and "no workspace 'nowhere'" in r.err and not r.out, f"{who}: repl in a workspace that is not there is refused by name", r.story())
+    r = cordon(programs, ["repl", "--session", "s", "--workspace", "w"], who, text="1\n")
+    tap.ok(r.code == 125 and "--workspace is for a new session" in r.err, f"{who}: repl --session has the workspace of its session, and takes no other", r.story())
+    r = cordon(programs, ["session", "run", "x", "--workspace", "w", "-c", "1"], who)
     tap.ok(r.code == 125 and "--workspace is for new" in r.err, f"{who}: --workspace of session run is a usage error", r.story())
 
 
