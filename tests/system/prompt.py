@@ -288,6 +288,18 @@ def interrupt(u):
     t.expect(b"who? ")
     t.type(b"\x03")
     u.ok(b"KeyboardInterrupt" in (t.expect(MARK) or b""), "Ctrl-C interrupts a question", t.tail())
+    # the block itself lets the two seconds pass, from its first interrupt on: the second one comes later than that
+    t.type(b"\x1b[200~try:\r    print('be' 'gun', flush=True)\r    while True: pass\rexcept KeyboardInterrupt:\r    end = time.monotonic() + 2.1\r    while time.monotonic() < end: pass\r"
+           b"    print('la' 'ter', flush=True)\r    while True: pass\x1b[201~")
+    t.shows("while True: pass")
+    t.type(b"\r")
+    t.type(b"\r")
+    t.expect(b"begun")
+    t.type(b"\x03")
+    later = t.expect(b"later")
+    t.type(b"\x03")
+    said = t.expect(MARK) or b""
+    u.ok(later and b"KeyboardInterrupt" in said and b"'kept'" in t.run(b"kept"), "a second Ctrl-C after more than two seconds is a first one, and the session lives on", t.tail())
     t.type(b"\x1b[200~while True:\r    try:\r        print('be' 'gun', flush=True)\r        while True: pass\r    except BaseException: print('de' 'af', flush=True)\x1b[201~")
     t.shows("'af', flush=True)")
     t.type(b"\r")

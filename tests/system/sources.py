@@ -264,6 +264,12 @@ def other_languages(who):
             tap.ok(r.code == exits.usage(command) and language in r.err and "--lang python" in r.err, f"{who}: {command} does not take a {ending} file for Python", r.story())
         r = tapsys.cordon(programs, ["run", "--lang", "python", str(script)], who)
         tap.ok((r.code, r.out) == (0, "42\n"), f"{who}: run --lang python runs a {ending} file as Python", r.story())
+    for ending in (".js", ".mjs", ".cjs", ".ts"):  # languages that a build may be without: then they are named, with what to do
+        script = folder / f"script{ending}"
+        script.write_text("print(6 * 7)\n")  # Python, and in the other language a name that there is not
+        os.chmod(script, 0o644)
+        r = tapsys.cordon(programs, ["run", str(script)], who)
+        tap.ok(r.code != exits.DONE and r.out == "" and ("ReferenceError" in r.err or "was built without" in r.err), f"{who}: run does not take a {ending} file for Python", r.story())
 
 
 for who in users():
