@@ -21,7 +21,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", cmd_run, "judge a program, then run it in the jail"},
-    {"session", cmd_session, "interpreters that stay: new, list, run, fork, export, close"},
+    {"session", cmd_session, "interpreters that stay: new, list, run, put, get, fork, close"},
     {"repl", cmd_repl, "a session, line by line"},
     {"pool", cmd_pool, "keep locked interpreters ready: start, status, stop"},
     {"workspace", cmd_workspace,
@@ -58,15 +58,42 @@ static bool is(const char *word, const char *letter, const char *option, const c
     return strcmp(word, letter) == 0 || strcmp(word, option) == 0 || strcmp(word, name) == 0;
 }
 
+/* What other programs have a command for, and who comes from them types first. */
+static const char *known_elsewhere(const char *name)
+{
+    static const struct {
+        const char *words, *here;
+    } rows[] = {
+        {" ps top jobs ", "`cordon stop --list` lists what runs"},
+        {" kill ", "`cordon stop` ends every run; SIGTERM to one `cordon` ends its own"},
+        {" log logs history events ", "`cordon audit tail` shows what ran"},
+        {" ls list sessions ", "`cordon session list` lists the sessions"},
+        {" status info health ", "`cordon doctor` tells what this machine enforces"},
+        {" shell console sh bash ", "`cordon repl` is a prompt, `cordon exec -- sh` any program"},
+        {" python python3 ruby node ipython ", "`cordon run FILE` runs a program, `cordon repl` "
+                                               "is a prompt"},
+        {" config settings ", "`cordon policy show` prints what is in force"},
+        {" lint ", "`cordon check FILE` judges without running"},
+    };
+    char padded[48];
+    snprintf(padded, sizeof padded, " %.40s ", name);
+    for (size_t i = 0; *name && i < sizeof rows / sizeof *rows; i++)
+        if (!strchr(name, ' ') && strstr(rows[i].words, padded))
+            return rows[i].here;
+    return NULL;
+}
+
 static int unknown(const char *name)
 {
     enum { COUNT = sizeof commands / sizeof *commands };
     const char *names[COUNT];
     for (size_t i = 0; i < COUNT; i++)
         names[i] = commands[i].name;
-    const char *near = near_word(name, names, COUNT);
+    const char *here = known_elsewhere(name), *near = near_word(name, names, COUNT);
     char line[160];
-    if (near)
+    if (here)
+        snprintf(line, sizeof line, "there is no command '%.40s'; %s", name, here);
+    else if (near)
         snprintf(line, sizeof line, "there is no command '%.40s'; did you mean '%s'?", name, near);
     else
         snprintf(line, sizeof line, "there is no command '%.40s'; see cordon --help", name);
