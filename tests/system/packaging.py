@@ -53,6 +53,8 @@ made = {os.path.relpath(p, build) for p in installed if p.startswith(f"{build}/"
 every = {line.split(": ")[0] for line in run("ninja", "-C", build, "-t", "targets", "all")[1].splitlines()}
 missing = sorted(made & every - built)
 tap.ok(code == 0 and len(made & every) >= 7 and not missing, "the target `programs` builds all that is installed", text, *missing)
+shipped = {"policies/max-safety.yaml", "policies/production.yaml"}
+tap.ok(shipped <= built, "the target `programs` puts the policies that --policy knows by name beside the program", *sorted(shipped - built))
 sources = run("ninja", "-C", build, "-t", "inputs", "programs")[1].split("\n")
 theirs = [i for i in sources if re.match(r"(\.\./)*(tests|bench)/|.*/test_", i)]
 tap.ok(len(sources) > 100 and not theirs, "the target `programs` builds nothing of tests and benches", len(sources), *theirs)
@@ -117,6 +119,14 @@ try:
     (build / "prefix").write_text(prefix + "\n")
     code, text = run(install, "--remove", build)
     tap.ok(code == 1 and "nothing was installed" in text, "make uninstall says so where nothing was installed", code, text)
+    os.chmod(work, 0o755)
+    (work / "closed").mkdir(mode=0o555)
+    # the script comes by standard input: another user may not be able to read where it lies
+    who = ["/usr/bin/setpriv", f"--reuid={tapsys.ROOTLESS}", f"--regid={tapsys.ROOTLESS}", "--clear-groups", "--"] if os.geteuid() == 0 else []
+    done = subprocess.run([*who, "sh", "-s", "--", str(build), prefix, str(work / "closed")], input=install.read_text(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=120, cwd="/")
+    tap.eq((done.returncode, done.stdout), (1, f"install: you may not write {work}/closed; use `sudo make install`, or `make install PREFIX=$HOME/.local`\n"),
+           "make install where one may not write says so in one line, with what to do")
     dest = work / "empty"
     for time in ("first", "second"):
         code, text = run(install, build, prefix, dest)
