@@ -92,7 +92,9 @@ static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct
     }
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_conn_decline(h, conn, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+        pool_conn_decline(h, conn, POOL_WHY_MEMORY,
+                          "the machine is short of memory (%llu MB left); try again when others "
+                          "have given some back",
                           (unsigned long long)(h->memory.available / MIB));
     else if (!pool_room_children(h))
         pool_room_decline(h, conn);
@@ -118,7 +120,9 @@ static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct p
         return;
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_conn_decline(h, conn, POOL_WHY_MEMORY, "the machine is short of memory (%llu MB left)",
+        pool_conn_decline(h, conn, POOL_WHY_MEMORY,
+                          "the machine is short of memory (%llu MB left); try again when others "
+                          "have given some back",
                           (unsigned long long)(h->memory.available / MIB));
     else if (!pool_room_children(h))
         pool_room_decline(h, conn);

@@ -10,6 +10,7 @@
 #include "jail/supervisor/running.h"
 
 #include "base/clock.h"
+#include "base/fit.h"
 #include "base/speed.h"
 #include "jail/filter.h"
 #include "sys/fd.h"
@@ -77,11 +78,12 @@ static int choose_memory(struct jail_run *run, enum jail_memory_by by, struct er
             return 0;
         }
         if (many || by == JAIL_MEMORY_CGROUP) {
+            char cause[112]; /* with the path of a long cgroup, and the kernel's word behind it */
+            fit_words(cause, sizeof cause, snprintf(cause, sizeof cause, "%s", why.msg));
             err_set(err, ERR_MISSING,
                     "no cgroup bounds the memory of %s; delegate one, or accept a limit per "
-                    "process with "
-                    "--memory-by rlimit (%.90s)",
-                    many ? "several processes" : "the run", why.msg);
+                    "process with --memory-by rlimit (%s)",
+                    many ? "several processes" : "the run", cause);
             return err_layer(err, "resources");
         }
     }
