@@ -4,6 +4,7 @@
 Usage: install.py BUILD. The folder is /usr/local of a DESTDIR, so the programs find each other by where they stand."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,9 @@ try:
         tap.ok(p.is_file() and b"CORDON_TEST_OFF" not in p.read_bytes(), f"{name} has no switch for the layers")
     loose = [str(p) for p in dest.rglob("*") if not p.is_symlink() and p.stat().st_mode & 0o022]
     tap.ok(not loose, "nothing installed is writable for others", *loose)
+    # a program is executed, a library may be marked so; data that is would be offered to a shell
+    odd = [str(p.relative_to(prefix)) for p in dest.rglob("*") if p.is_file() and not p.is_symlink() and p.stat().st_mode & 0o111 and not re.match(rb"\x7fELF|#!", p.read_bytes()[:4])]
+    tap.ok(not odd, "nothing installed is executable but programs and libraries", *odd)
     source = pathlib.Path(__file__).resolve().parents[2]
     for page in sorted(source.glob("man/*.1")):
         tap.ok((prefix / "share/man/man1" / page.name).is_file(), f"the page {page.name} is there")
