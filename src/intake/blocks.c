@@ -236,10 +236,11 @@ static int add_block(struct intake_blocks *b, const struct intake_block *block, 
     return 0;
 }
 
-/* RET_OPEN: a string began in the prose and never ended. */
-static int look_through(struct intake_blocks *b, struct intake_source *notes, bool *ret_open,
-                        struct err *err)
+/* WORDS: prose has no strings. RET_WORDS: it has none, as is seen now, but lines of it were taken for parts of one. */
+static int look_through(struct intake_blocks *b, bool words, struct intake_source *notes,
+                        bool *ret_words, struct err *err)
 {
+    bool strings = false;
     struct cursor c = {.at = 0, .line = 1};
     struct line l;
     b->count = b->prose = 0;
@@ -254,6 +255,8 @@ static int look_through(struct intake_blocks *b, struct intake_source *notes, bo
             continue;
         const bool fence = (!c.string || b->strings_lost) && opens(&l, block.tag);
         advance(&c, &l);
+        c.string = words ? 0 : c.string;
+        strings = strings || c.string;
         if (fence && !is_wrapper(block.tag)) {
             read_block(b, &c, &l, &block);
             b->fences = true;
@@ -264,20 +267,21 @@ static int look_through(struct intake_blocks *b, struct intake_source *notes, bo
             b->prose_words = true;
         }
     }
-    *ret_open = c.string;
+    /* a string that never ends is none; and a text with a block of code beside its strings is no program, so that its quotes
+     * are words about quotes */
+    *ret_words = c.string || (strings && b->count);
     return 0;
 }
 
 int intake_blocks_find(struct intake_blocks *b, struct intake_source *notes, struct err *err)
 {
     const size_t before = notes->note_count;
-    bool open = false;
+    bool words = false;
     b->strings_lost = false;
-    int r = look_through(b, notes, &open, err);
-    if (r < 0 || !open)
+    const int r = look_through(b, false, notes, &words, err);
+    if (r < 0 || !words)
         return r;
-    /* a string that never ends is none: the quotes were words about quotes, and what followed was looked at as if in it */
     notes->note_count = before;
-    b->strings_lost = true;
-    return look_through(b, notes, &open, err);
+    b->strings_lost = false;
+    return look_through(b, true, notes, &words, err);
 }
