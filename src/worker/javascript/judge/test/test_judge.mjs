@@ -6,7 +6,7 @@ import path from 'node:path';
 import util from 'node:util';
 import vm from 'node:vm';
 import { pathToFileURL } from 'node:url';
-import { rules, broken, own, forNode, deep } from './rules.mjs';
+import { rules, broken, own, forNode, always, alwaysMissing, deep } from './rules.mjs';
 import { written, lines } from './written.mjs';
 import { modules, missing } from './modules.mjs';
 import { sessions, sessionFiles } from './sessions.mjs';
@@ -38,7 +38,7 @@ let count = 0, failed = 0;
 const ok = (good, name, why) => {
   count++;
   if (!good) failed++;
-  console.log(`${good ? 'ok' : 'not ok'} ${count} - ${name.replace(/[#\n\r\u2028\u2029\0]/g, ' ')}`);
+  console.log(`${good ? 'ok' : 'not ok'} ${count} - ${name.slice(0, 300).replace(/[#\n\r\u2028\u2029\0]/g, ' ')}`);
   if (!good && why !== undefined) console.log(`# ${String(why).replace(/\n/g, '\n# ')}`);
 };
 const same = (got, wanted, name) => ok(util.isDeepStrictEqual(got, wanted), name, `got    ${util.inspect(got)}\nwanted ${util.inspect(wanted)}`);
@@ -67,6 +67,11 @@ for (const [source, wanted] of forNode) {
   const answer = judged(source, { rules: 'standard', deny: [{ kind: 'module-allow', name: 'node', id: 'js.import.node' }] });
   const got = answer.findings.length > 0 ? answer.findings[0].rule : answer.syntax ? 'syntax' : null;
   ok(got === wanted && script(answer) === (wanted ? '' : '0;') && answer.needs.length === 0, `for Node: ${source} -> ${wanted || 'passes'}`, got);
+}
+for (const set of ['none', 'standard', 'strict']) {
+  const linked = (files) => link(`/workspace/${Object.keys(files)[0]}`, Object.fromEntries(Object.entries(files).map(([file, text]) => [`/workspace/${file}`, text])), { rules: set });
+  for (const [rule, files] of always) ok(agrees(linked(files), rule), `every set of rules has ${rule}: ${set}`, verdict(linked(files)));
+  for (const [rule, files] of alwaysMissing) ok(refused(linked(files)) && linked(files).missing[0].rule === rule, `every set of rules has ${rule}: ${set}`, util.inspect(linked(files)));
 }
 for (const [name, make] of Object.entries(deep)) {
   const good = judged(make(100));
