@@ -52,9 +52,11 @@ const bounded = (Base) => {
     Bounded.prototype[rule] = function (a, b, c, d, e, f) {
       if (++this.cordonDepth > DEPTH) throw new TooDeep(rule);
       if (--this.cordonLeft < 0) throw new TooLong(rule);
-      const node = inner.call(this, a, b, c, d, e, f);
-      this.cordonDepth--;
-      return node;
+      try {
+        return inner.call(this, a, b, c, d, e, f);
+      } finally {
+        this.cordonDepth--; // also where it throws: the parser of TypeScript tries a `<` as the begin of types first, and catches that
+      }
     };
   }
   return Bounded;

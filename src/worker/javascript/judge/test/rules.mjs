@@ -268,6 +268,7 @@ export const always = [
   ['js.form.own-name', { 'main.js': '$cordonGiveWay()' }],
   ['js.limit.depth', { 'main.js': '('.repeat(4000) + '1' + ')'.repeat(4000) }],
   ['js.limit.depth', { 'main.js': 'a' + '.b'.repeat(4000) }],
+  ['js.limit.steps', { 'main.ts': 'f(' + 'a < (b = '.repeat(30) + 'c' + ')'.repeat(31) }],
   ['js.limit.text', { 'main.js': 'a\0b' }],
   ['js.module.specifier', { 'main.js': 'import a from "fs"' }],
   ['js.module.attributes', { 'main.js': 'import a from "./a.json" with { type: "css" }', 'a.json': '1' }],

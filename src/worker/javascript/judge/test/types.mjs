@@ -36,6 +36,7 @@ export const types = [
   ['const v = (x: number): x is 1 => true; log(v(1)); let o = { m<T>(x: T): T { return x }, get g(): number { return 2 } }; log(o.m(1), o.g)', 'true\n1 2'],
   ['let u: unique symbol; let k: keyof typeof Math; let c: typeof Math extends object ? 1 : 2; type M = { readonly [K in "a"]?: string }; type F = new (...a: any[]) => object; type G = `a${string}`; log(1)', '1'],
   ['import { x } from "./lib"; import y from "./lib.js"; log(x, y)', '1 2'],
+  ['let n = 3; ' + 'if (n < (n + 1)) n++; '.repeat(1600) + 'log(n)', '1603'],
   ['@dec class D {}', 'ts.decorator', 'refused'],
   ['class D { @dec x = 1 }', 'ts.decorator', 'refused'],
   ['class D { m(@dec a: number) {} }', 'ts.decorator', 'refused'],
