@@ -51,29 +51,26 @@ static const char *declared(const char *s, const char *end, size_t *ret_len)
     return NULL;
 }
 
-/* Of all comments before the first line of code, which is more than Ruby looks at. */
+/* Of the comment in the first line, or in the second one behind `#!`: Ruby looks nowhere else, and further down `coding:` is a
+ * word of a sentence. */
 static void encodings(struct rb_judge *j)
 {
-    const char *s = j->text, *end = s + j->len;
-    while (s < end) {
-        const char *stop = memchr(s, '\n', (size_t)(end - s));
-        const char *first = s;
-        size_t len = 0;
-        if (!stop)
-            stop = end;
-        while (first < stop && isspace((unsigned char)*first))
-            first++;
-        if (first < stop && *first != '#')
-            return;
-        const char *name = first < stop ? declared(first, stop, &len) : NULL;
-        if (name && (len != 5 || strncasecmp(name, "utf-8", 5) != 0)) {
-            struct place p = place_of(j, (size_t)(name - j->text));
-            rb_judge_find(j, "rb.form.encoding",
-                          "save the program as UTF-8 and leave the comment out", CHECK_SAY_COOKIE,
-                          name, len, p.line, p.column);
-        }
-        s = stop < end ? stop + 1 : end;
+    const char *s = j->text, *end = s + j->len, *stop = memchr(s, '\n', j->len);
+    if (stop && s[0] == '#' && s[1] == '!') {
+        s = stop + 1;
+        stop = memchr(s, '\n', (size_t)(end - s));
     }
+    if (!stop)
+        stop = end;
+    while (s < stop && isspace((unsigned char)*s))
+        s++;
+    size_t len = 0;
+    const char *name = s < stop && *s == '#' ? declared(s, stop, &len) : NULL;
+    if (!name || (len == 5 && strncasecmp(name, "utf-8", 5) == 0))
+        return;
+    const struct place p = place_of(j, (size_t)(name - j->text));
+    rb_judge_find(j, "rb.form.encoding", "save the program as UTF-8 and leave the comment out",
+                  CHECK_SAY_COOKIE, name, len, p.line, p.column);
 }
 
 /* A NUL, ^D and ^Z end a program without a word: what stands behind them would be judged and not run, or the other
