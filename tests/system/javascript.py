@@ -245,6 +245,12 @@ def modules(who):
             r = call(text)
             tap.ok(r["status"] == "blocked" and rule in r.rules(), f"{who}: a call of a session: `{text}` is refused: {rule}", r.story())
         tapsys.cordon(programs, ["session", "close", name], who)
+        name = tapsys.cordon(programs, ["session", "new", "--lang", "javascript", "--profile", "strict", "--in", str(at)], who).out.strip()
+        for number in ("first", "second"):  # also where the first one comes before the process has closed its table
+            r = call("import { x } from './m.mjs'; x")
+            tap.ok(r["status"] == "blocked" and r.rules() == ["js.module.missing"] and "no session opens a file" in r["violations"][0]["hint"],
+                   f"{who}: strict: the {number} call of a session that imports a file is refused, and told that no session does there", r.story())
+        tapsys.cordon(programs, ["session", "close", name], who)
         put(top / "fault", {"main.mjs": "import { f } from './lib.mjs';\n\nf();\n", "lib.mjs": "\n\nexport function f() {\n  throw new RangeError('here');\n}\n"})
         r = started(top / "fault", "main.mjs", "standard")
         tap.ok(r["status"] == "error" and r["error"]["line"] == 4 and re.search(r"at f \(/workspace/lib\.mjs:4\)\n.*main\.mjs:3\b", r["stderr"]),

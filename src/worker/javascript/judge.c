@@ -162,6 +162,20 @@ static unsigned count_of(JSContextRef ctx, JSValueRef list)
     return n > 0 && n < 1e6 ? (unsigned)n : 0;
 }
 
+/* A session that only computes has closed its table before its first call, or with it, whichever was sooner: no call opens a
+ * file, so that none depends on that. */
+static bool opens_no_file(const struct judging *j)
+{
+    return j->source->session && j->profile->compute_only;
+}
+
+static const char *missing_hint(const struct judging *j)
+{
+    return opens_no_file(j) ? "no session opens a file under this profile: write the code into the "
+                              "call, give `cordon run` a folder by --in, or use --profile standard"
+                            : "save the file first, or correct the path";
+}
+
 /* Whose text says `import(...)` with words that only the run knows may find at run time that there is none. */
 static void add_missing(struct judging *j, JSContextRef ctx, JSValueRef one)
 {
@@ -173,7 +187,7 @@ static void add_missing(struct judging *j, JSContextRef ctx, JSValueRef one)
     const bool exports = rule && strcmp(rule, "js.module.export") == 0;
     if (rule && name)
         find(j, exports ? "js.module.export" : CHECK_RULE_MISSING,
-             exports ? "correct the name" : "save the file first, or correct the path",
+             exports ? "correct the name" : missing_hint(j),
              exports ? CHECK_SAY_IMPORT : CHECK_SAY_MISSING, name, len,
              (unsigned)js_text_number(ctx, one, "line"),
              (unsigned)js_text_number(ctx, one, "column"));
@@ -271,7 +285,8 @@ static JSValueRef ask(JSContextRef ctx, const struct question *q, struct err *er
 }
 
 /* What the answer needs of the workspace is added. False: it needs nothing. */
-static bool add_files(JSContextRef ctx, JSValueRef answer, const struct question *q)
+static bool add_files(const struct judging *j, JSContextRef ctx, JSValueRef answer,
+                      const struct question *q)
 {
     JSValueRef needs = js_text_property(ctx, answer, "needs");
     const unsigned count = count_of(ctx, needs);
@@ -284,8 +299,9 @@ static bool add_files(JSContextRef ctx, JSValueRef answer, const struct question
         char *path = js_text_of(ctx, item(ctx, needs, i), &len);
         if (path)
             give_file(ctx, q, path,
-                      js_files_read(path, &text) ? js_text_value(ctx, text.data, text.len)
-                                                 : JSValueMakeNull(ctx));
+                      !opens_no_file(j) && js_files_read(path, &text)
+                          ? js_text_value(ctx, text.data, text.len)
+                          : JSValueMakeNull(ctx));
         free(path);
     }
     buf_done(&text);
@@ -364,7 +380,7 @@ static int judge_text(struct judging *j, struct js_judged *ret, struct err *err)
         answer = ask(ctx, &q, err);
         if (!answer)
             r = err->code;
-        else if (!add_files(ctx, answer, &q))
+        else if (!add_files(j, ctx, answer, &q))
             break;
     }
     if (r == 0) {
