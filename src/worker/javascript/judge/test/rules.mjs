@@ -248,6 +248,8 @@ export const own = [
   ['x["secret"]', [{ kind: 'attribute-deny', name: 'secret', id: 'js.attr.secret' }], 'js.attr.secret'],
   ['x["secret"]', [{ kind: 'subscript-deny', name: 'sec*', id: 'js.key.secret' }], 'js.key.secret'],
   ['x.secret', [{ kind: 'subscript-deny', name: 'sec*', id: 'js.key.secret' }], null],
+  ['x[1]', [{ kind: 'subscript-deny', name: '1', id: 'js.key.one' }], 'js.key.one'],
+  ['x[true]', [{ kind: 'subscript-deny', name: 'true', id: 'js.key.true' }], null],
   ['alert(1)', [{ kind: 'call-deny', name: 'alert', id: 'js.call.alert' }], 'js.call.alert'],
   ['const alert = f; alert(1)', [{ kind: 'call-deny', name: 'alert', id: 'js.call.alert' }], null],
   ['import x from "./x.js"', [{ kind: 'module-deny', name: './x.js', id: 'js.module.x' }], 'js.module.x'],
