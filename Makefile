@@ -142,7 +142,7 @@ deb-test: deb		## installed, used and removed in a clean Debian root (root)
 	@/usr/bin/python3 tests/deb/try.py build-deb
 
 clean:			## every build folder
-	rm -rf build build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-without build-switches-* build-vm-* build-conformance build-official build-official-models
+	rm -rf build build-ccache build-deb build-asan build-switches build-fuzz build-x86_64 build-aarch64 build-slots build-without build-switches-* build-vm-* build-conformance build-official build-official-models
 
 help:			## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
