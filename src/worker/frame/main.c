@@ -136,8 +136,10 @@ int worker_main(const struct worker_language *language, int argc, char **argv)
         return serve_template(&w, &err) < 0 ? complain(err.msg) : 0;
     if (jail_enter(&err) < 0)
         _exit(70); /* the builder, which started it, reports why */
-    if (start(&w, &err) < 0 || jail_entered(&err) < 0)
+    if (start(&w, &err) < 0)
         return complain(err.msg);
+    if (jail_entered(&err) < 0)
+        _exit(70); /* the builder was ended, and whoever ended it tells that: a Ctrl-C, a limit */
     worker_driver_ready();
     worker_stack_watch();
     _exit(worker_driver_serve());
