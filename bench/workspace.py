@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -143,8 +144,8 @@ def sessions():
     new, calls, wrote, forks = ({kind: [] for kind in kinds} for _ in range(4))
     for kind, words in kinds.items():
         cordon("session", "new", words[-1] if words else "none", "--profile", "standard", *words)
-    for i in range(3 * o.rounds if o.rounds < 14 else 40):
-        for kind, words in kinds.items():
+    for i in range(min(5 * o.rounds, 40)):  # a session has 50 calls
+        for kind, words in sorted(kinds.items(), key=lambda _: random.random()):  # none is always the one behind a certain other
             calls[kind].append(timed(cordon, "session", "run", words[-1] if words else "none", "-c", "x = 1"))
     for i in range(o.rounds):
         for kind, words in kinds.items():
