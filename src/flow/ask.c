@@ -338,8 +338,10 @@ int flow_finish(struct flow *f, struct err *err)
     r->recorded = e == 0;
     if (f->ticket)
         gate_abandon(f->ticket);
-    struct gate_outcome told = {
-        .status = end.status, .type = end.error_type, .message = r->message};
+    struct gate_outcome told = {.status = end.status,
+                                .type = end.error_type,
+                                .message = r->message,
+                                .at_prompt = f->req->typed && f->req->asks};
     if (f->plan)
         gate_release(f->plan, &told);
     return FLOW_GO_ON;

@@ -59,6 +59,13 @@ static int classify(const struct gate_tool *tool, const struct gate_outcome *o)
     return -1;
 }
 
+/* Whoever mistypes a name three times at a prompt is no loop, and waits for nothing. What a limit ends costs as much
+ * there as anywhere. */
+static bool is_own_mistake(const struct gate_outcome *o, int failure)
+{
+    return o->at_prompt && failure == GATE_FAILURE_ERROR;
+}
+
 static bool counts(const struct gate *g, const struct gate_tool *tool, int failure)
 {
     /* grep and diff say "no" with their exit status: for a bare program it is data */
@@ -253,6 +260,8 @@ void gate_breaker_feed(struct gate *g, const struct gate_ticket *t, const struct
 {
     char text[sizeof g->map.at->breakers[0].text];
     int failure = classify(t->tool, o);
+    if (is_own_mistake(o, failure))
+        return;
     if (strcmp(o->status, "ok") == 0) {
         fed_success(g, t->request_key, t);
         fed_success(g, t->tool_key, t);

@@ -173,6 +173,7 @@ struct gate_outcome {
     const char *status;  /* of the result: ok, error, timeout, ... */
     const char *type;    /* error.type, or NULL */
     const char *message; /* error.message, or NULL */
+    bool at_prompt;      /* a person typed it at a terminal, and reads what it raised */
 };
 /* Takes the plan: the end of its run is counted, and its slot is free. */
 void gate_release(struct gate_plan *plan, const struct gate_outcome *outcome);

@@ -57,6 +57,39 @@ static void test_states(void)
     close(state);
 }
 
+static int at_prompt(struct gate *g, const struct gate_request *q, const char *status,
+                     const char *type)
+{
+    struct gate_plan *plan = NULL;
+    int e = testing_pass(g, q, &plan, &r);
+    if (e == 1)
+        gate_release(plan, &(struct gate_outcome){status, type, "what it says", .at_prompt = true});
+    return e;
+}
+
+static void test_prompt(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "print(x)");
+    int admitted = 0;
+    for (int i = 0; i < 5; i++)
+        admitted += at_prompt(g, &q, "error", "NameError");
+    tap_eq_int(admitted, 5, "what a block at a prompt raises opens no breaker");
+    tap_ok(FAIL(g, &q) == 1 && FAIL(g, &q) == 1 && at_prompt(g, &q, "error", "NameError") == 1 &&
+               FAIL(g, &q) == 1 && FAIL(g, &q) == 0 && r.rule == GATE_RULE_BREAKER,
+           "what a block at a prompt raises does not set back the count of other failures");
+    testing_advance(60);
+    tap_eq_int(GOOD(g, &q), 1, "the probe after the failures of others succeeds");
+    for (int i = 0; i < 3; i++)
+        at_prompt(g, &q, "timeout", "TimeoutError");
+    tap_ok(at_prompt(g, &q, "ok", NULL) == 0 && r.rule == GATE_RULE_BREAKER,
+           "blocks at a prompt that a limit ends open the breaker as others do");
+    gate_close(g);
+    close(state);
+}
+
 static void test_keys(void)
 {
     int state = testing_state();
@@ -260,6 +293,7 @@ static void test_normalise(void)
 int main(void)
 {
     test_states();
+    test_prompt();
     test_keys();
     test_classes();
     test_rare();

@@ -331,6 +331,21 @@ def pastes(u):
     t.close()
 
 
+def mistakes(u):
+    """Whoever mistypes at a prompt is not made to wait for it, as a loop of failures would be."""
+    policy = programs.dir / f"breakers-{u.who}.yaml"
+    policy.write_text(tapsys.POLICY.replace("breakers: {failures: 1000}", "breakers: {failures: 3}"))
+    os.chmod(policy, 0o600)
+    if u.who == "user" and os.geteuid() == 0:
+        os.chown(policy, tapsys.ROOTLESS, tapsys.ROOTLESS)
+    t = Terminal(u, "--policy", str(policy))
+    raised = [t.run(b"mistyped").count(b"NameError") for _ in range(4)]
+    u.ok(raised == [1] * 4 and t.run(b"6 * 7").startswith(b"42"), "four mistakes in a row at a prompt open no breaker", raised, t.tail())
+    t.type(b"\x04")
+    t.wait()
+    t.close()
+
+
 def bad_history(u):
     """A history file that cannot be used takes neither the prompt nor its editor away."""
     file = pathlib.Path(tapsys.clean_env({}, u.who)["CORDON_STATE"]) / "history"
@@ -548,5 +563,6 @@ for who in tapsys.users():
         busy(user)
         pastes(user)
         bad_history(user)
+        mistakes(user)
     others(user)
 tap.done()
