@@ -268,17 +268,33 @@ static bool says_goodbye(const struct buf *text)
 
 static bool asks_for_help(const struct repl *r, const struct buf *text)
 {
-    static const char *const words[] = {"help", "help()"};
+    static const char *const words[] = {"help", "help()", "?"};
     static const char said[] =
         "Each block runs in the session's jail, by the rules of its profile; variables and the "
         "files\n"
         "in /workspace stay until you leave. The value of the last one is _.\n\n"
         "  exit(), Ctrl-D   leave            Tab       names, attributes\n"
         "  Ctrl-C           interrupt        Up, Down  earlier blocks, Ctrl-R searches them\n"
-        "  Ctrl-C twice     end the session  help(x)   about x (profiles standard and open)\n";
+        "  Ctrl-C twice     end the session  help(x)   about x (profiles standard and open)\n\n"
+        "Installed packages are in the profiles standard and open: cordon repl --profile standard\n"
+        "From another terminal `cordon session put %s FILE` brings a file in, and `session get`\n"
+        "takes one out.\n";
     if (!r->terminal || !is_word(text, words, sizeof words / sizeof *words))
         return false;
-    writer_put(JAIL_STDOUT, said, sizeof said - 1);
+    char line[sizeof said + POOL_NAME];
+    int n = snprintf(line, sizeof line, said, r->call.session);
+    writer_put(JAIL_STDOUT, line, (size_t)n);
+    return true;
+}
+
+/* What is typed out of habit, and is no Python: elsewhere both letters begin an expression. */
+static bool is_of_ipython(const struct repl *r, const struct buf *text)
+{
+    if (!r->terminal || !text->len || (text->data[0] != '!' && text->data[0] != '%') ||
+        strcmp(r->o->context.language->name, "python") != 0)
+        return false;
+    result_complain(WHO, "there is no shell here, and no commands of IPython: os.listdir() lists "
+                         "the files, help() says what there is");
     return true;
 }
 
@@ -324,7 +340,7 @@ static bool take_block(struct repl *r, const struct buf *text)
         r->status = EXIT_DONE;
         return true;
     }
-    if (!asks_for_help(r, text))
+    if (!asks_for_help(r, text) && !is_of_ipython(r, text))
         run_block(r, text);
     return r->call.over || r->call.is_final || r->call.left;
 }
