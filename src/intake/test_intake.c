@@ -186,6 +186,10 @@ static void structure(void)
          "undef a\ndefine\ndef_\n\xc3\xa4"
          "def\nend",
          "def ... end"},
+        {"ruby",
+         "0def 9def adef zdef Adef Zdef _def \xc4\x80"
+         "def\nend",
+         "def ... end"},
         {"ruby", "end\ndef a", "end behind its def"},
         {"ruby", "def a\nends\n_end\nend1\nbackend", "end behind its def"},
         {"ruby", "de", "def ... end"},

@@ -291,6 +291,7 @@ static void bytes(void)
                                          "#!/usr/bin/ruby\n  # cODinG == EUC-JP\np 1"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         judged("open", others[i], "rb.form.encoding", others[i]);
+    judged("strict", "# coding:\tutf-8\np 1", "", "UTF-8 may be said behind a tab");
     judged("strict", "#!/usr/bin/ruby\n# Coding: \"UTF-8\"\np 1", "",
            "UTF-8 may be said in capitals, in quotes, behind #!");
     judged("standard", "p 1\x04p 2", "rb.form.end-mark", "a ^D does not hide the rest");

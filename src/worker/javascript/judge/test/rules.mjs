@@ -260,6 +260,7 @@ export const own = [
   ['fetchAll, prefetch', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }], null],
   ['({ secret: 1 })', [{ kind: 'attribute-deny', name: 'secret', id: 'js.attr.secret' }], 'js.attr.secret'],
   ['f(alert)', [{ kind: 'call-deny', name: 'alert', id: 'js.call.alert' }], null],
+  ['fetch', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }, { kind: 'name-deny', name: 'none', id: 'js.name.none' }], 'js.name.fetch'],
   ['fetch, alert(1)', [{ kind: 'name-deny', name: 'none', id: 'js.name.none' }, { kind: 'name-deny', name: 'fetch', id: 'js.name.1' }, { kind: 'name-deny', name: 'fetch', id: 'js.name.2' }], 'js.name.2'],
 ];
 
