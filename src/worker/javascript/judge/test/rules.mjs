@@ -260,6 +260,10 @@ export const own = [
   ['fetchAll, prefetch', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }], null],
   ['({ secret: 1 })', [{ kind: 'attribute-deny', name: 'secret', id: 'js.attr.secret' }], 'js.attr.secret'],
   ['f(alert)', [{ kind: 'call-deny', name: 'alert', id: 'js.call.alert' }], null],
+  ['import { x as fetch } from "./x.js"', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }], 'js.name.fetch'],
+  ['import { fetch as x } from "./x.js"', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }], null],
+  ['import.meta.url', [{ kind: 'name-deny', name: 'meta', id: 'js.name.meta' }], null],
+  ['import x from "./x.json" with { type: "json" }', [{ kind: 'name-deny', name: 'type', id: 'js.name.type' }], null],
   ['fetch', [{ kind: 'name-deny', name: 'fetch', id: 'js.name.fetch' }, { kind: 'name-deny', name: 'none', id: 'js.name.none' }], 'js.name.fetch'],
   ['fetch, alert(1)', [{ kind: 'name-deny', name: 'none', id: 'js.name.none' }, { kind: 'name-deny', name: 'fetch', id: 'js.name.1' }, { kind: 'name-deny', name: 'fetch', id: 'js.name.2' }], 'js.name.2'],
 ];
