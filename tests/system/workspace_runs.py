@@ -431,6 +431,51 @@ def forged():
     tap.eq((code, sorted(head("k", who))), (0, ["all", "plain"]), "keep: an upper layer on a file system without attributes has no opaque folders, and is committed", told, err)
 
 
+def processes(*words):
+    """Those whose command line has all of WORDS."""
+    found = []
+    for p in pathlib.Path("/proc").iterdir():
+        try:
+            line = (p / "cmdline").read_bytes().decode(errors="replace") if p.name.isdigit() else ""
+        except OSError:
+            continue
+        found += [int(p.name)] if all(w in line for w in words) else []
+    return found
+
+
+def reader(who):
+    """Who turns what a guest left into a commit, stopped while it does: the guest is gone with all it started, and the reader has
+    nothing but the files, the store and its answer."""
+    fresh("read", {"a": "a\n"}, who)
+    marker = f"guest-{who}-{os.getpid()}"
+    script = f": {marker}; for i in 1 2 3; do (while :; do echo $i > spin$i; done) & done; dd if=/dev/urandom of=big bs=1M count=48 2>/dev/null"
+    command = ["exec", "--json", "--processes", "8", "--workspace", "read", "--", "/bin/sh", "-c", script]
+    p = subprocess.Popen(programs.command(command, who), env=tapsys.clean_env(House.of(who)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/")
+    pid, held = 0, {}
+    while p.poll() is None and not any("/.layers/upper/big" in f for f in held):  # it reads, and is stopped
+        if pid:
+            os.kill(pid, signal.SIGCONT)
+        pid = next(iter(processes("cordon-workspace", "keep", "read")), 0)
+        if pid:
+            os.kill(pid, signal.SIGSTOP)
+            while pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "RSD":
+                pass
+            held = {os.readlink(f): os.stat(f) for f in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    if not any("/.layers/upper/big" in f for f in held):
+        tap.ok(False, f"{who}: the reader of what a run left is seen", *p.communicate())
+        return
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    guests = [i for i in processes(marker) if "cordon" not in os.path.basename(os.readlink(f"/proc/{i}/exe"))]
+    os.kill(pid, signal.SIGCONT)
+    r = json.loads(p.communicate(timeout=120 * tapsys.SLOW)[0])
+    tap.eq(guests, [], f"{who}: no process of the guest is alive while what it left is read")
+    tap.ok("\nSeccomp:\t2" in status and "\nNoNewPrivs:\t1" in status and ("\nCapEff:\t0000000000000000" in status or who == "root"), f"{who}: who reads it is behind its table of calls", status)
+    ours = (f"{House.of(who)['CORDON_STATE']}/workspaces", "/.layers/", "/memfd:workspace", "/dev/null", "pipe:")
+    other = [f for f, st in held.items() if not f.startswith(ours) and (f != "/" or os.path.samestat(st, os.stat("/")))]  # "/": of the guest's files
+    tap.ok(not other, f"{who}: who reads it holds the files, the store and its answer, and nothing else", other, list(held))
+    tap.ok(r["status"] == "ok" and "big" in head("read", who), f"{who}: what the guest left is committed", r)
+
+
 def stacked():
     """Where the kernel gives no overlay (here: because the state folder already is one over another) a run gets a copy."""
     for who, state in stacked_states(users()):
@@ -487,6 +532,7 @@ for person in users():
     odd(person)
     moved(person)
     untouched(person)
+    reader(person)
     changed_kinds(person)
     store_room(person)
     refusals(person)
