@@ -224,9 +224,11 @@ static void set_text(char *field, size_t size, const char *text)
     snprintf(field, size, "%s", text ? text : "");
 }
 
+/* Without one a new session is named by the holder. */
 static int set_name(struct pool_request *q, const char *name, struct err *err)
 {
-    if (name && *name && !pool_name_good(name))
+    const bool makes = q->type == WIRE_SESSION_NEW || q->type == WIRE_SESSION_BRANCH;
+    if (!(makes && (!name || !*name)) && !pool_name_good(name))
         return err_set(err, ERR_USAGE,
                        "'%.40s' is no name for a session: up to %d of a-z, 0-9, - and _", name,
                        POOL_NAME);

@@ -65,6 +65,7 @@ BAD = [
     (["pool"], "a subcommand is missing, one of: start, status, stop; see --help"),
     (["pool", "start", "strict"], "start: too many arguments"),
     (["session", "lsit"], "did you mean 'list'?"),
+    (["session", "run", "", "-c", "1"], "'' is no name for a session: up to 32 of a-z, 0-9, - and _"),
     (["session", "end"], "did you mean 'close'?"),
     (["workspace", "rm"], "did you mean 'delete'?"),
     (["approve", "reject"], "did you mean 'no'?"),
