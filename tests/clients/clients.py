@@ -146,7 +146,7 @@ def over_socket():
     folder = pathlib.Path(tapsys.House.of("root")["CORDON_STATE"]) / f"socket-{LIBRARY}"
     folder.mkdir(mode=0o700)
     path = folder / "s"
-    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"])
+    server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"])
     mcptest.appears(lambda: mcptest.connects(path))
     driver = Driver(str(path))
     all_cases("a socket", driver, lambda: server.pid, "socket")

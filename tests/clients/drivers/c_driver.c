@@ -250,8 +250,8 @@ static void one(struct cordon_client *c, json_t *ask)
 
 int main(int argc, char **argv)
 {
-    const char *const quick[] = {"--answer",     "100ms",        "--profile", "standard",
-                                 "--workspaces", "stdio,socket", NULL};
+    const char *const quick[] = {"--answer", "100ms",        "--timeout",    "10m", "--profile",
+                                 "standard", "--workspaces", "stdio,socket", NULL};
     struct cordon_client *c;
     char why[CORDON_WHY_MAX], *line = NULL;
     size_t cap = 0;

@@ -3,7 +3,7 @@
 import { createInterface } from "node:readline";
 
 const { Client, Session } = await import(process.argv[3]);
-const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"] } : { socket: process.argv[2] });
+const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"] } : { socket: process.argv[2] });
 const held = {};
 /** How the arguments of a case are given to a method. */
 const CALLS = {

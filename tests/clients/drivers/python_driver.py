@@ -79,7 +79,7 @@ async def main_aio(path):
         await main(client, awaited)
 
 
-OPTIONS = ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"]
+OPTIONS = ["--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"]
 path = None if sys.argv[1] == "-" else sys.argv[1]
 if sys.argv[2:] == ["aio"]:
     asyncio.run(main_aio(path))

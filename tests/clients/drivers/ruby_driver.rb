@@ -42,7 +42,7 @@ rescue StandardError => e
 end
 
 socket = ARGV[0] == "-" ? {} : { socket: ARGV[0] }
-Cordon::Client.open(options: ["--answer", "100ms", "--profile", "standard", "--workspaces", "stdio,socket"], **socket) do |client|
+Cordon::Client.open(options: ["--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"], **socket) do |client|
   held = {}
   while (line = $stdin.gets)
     puts JSON.generate(step(client, held, JSON.parse(line)))
