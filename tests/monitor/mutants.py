@@ -22,7 +22,7 @@ MUTANTS = {
     "the detector of counters": ("monitor", "if (cycle_is_loop(&m->history, &m->judged[1], numbered, true))", "if (false)", "quality", "a number that grows"),
     "the detector of drifting loops": ("monitor", "if (!drift.loop)", "if (true)", "quality", "drifting loops"),
     "what tells records from drifting loops": ("drift", "return c.fresh <= c.all * FRESH && c.fresh + c.turns <= 1 + c.all * TURNS;", "return true;", "monitor", "places for what is new"),
-    "what tells tables from loops": ("cycle", "if (!c.words || (c.words <= 2 && c.list)) {", "if (false) {", "monitor", "a table of 600 zeros"),
+    "what tells tables from loops": ("cycle", "    if (prose)\n", "    if (true)\n", "monitor", "a table of 600 zeros"),
     "the length": ("monitor", "if (c->expected &&", "if (false &&", "monitor", "runaway_length"),
     "sustained entropy": ("signals", "return MONITOR_HIGH_ENTROPY;", "return MONITOR_NONE;", "monitor", "high_entropy"),
     "spikes of entropy": ("signals", "return MONITOR_ENTROPY_SPIKE;", "return MONITOR_NONE;", "monitor", "entropy_spike"),
