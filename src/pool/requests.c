@@ -80,6 +80,14 @@ static void wait_for_child(struct pool_holder *h, struct pool_conn *conn, struct
     pool_conn_state(h, conn, POOL_CONN_WAITING);
 }
 
+static void decline_short(struct pool_holder *h, struct pool_conn *conn)
+{
+    pool_conn_decline(h, conn, POOL_WHY_MEMORY,
+                      "the machine is short of memory (%llu MB left); try again when others "
+                      "have given some back",
+                      (unsigned long long)(h->memory.available / MIB));
+}
+
 static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct jail_child child = JAIL_CHILD_NONE;
@@ -92,10 +100,7 @@ static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct
     }
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_conn_decline(h, conn, POOL_WHY_MEMORY,
-                          "the machine is short of memory (%llu MB left); try again when others "
-                          "have given some back",
-                          (unsigned long long)(h->memory.available / MIB));
+        decline_short(h, conn);
     else if (!pool_room_children(h))
         pool_room_decline(h, conn);
     else if (!w->up && q->number < COLD_PATIENCE_MS)
@@ -120,10 +125,7 @@ static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct p
         return;
     pool_memory_look(h);
     if (pool_memory_short(&h->memory))
-        pool_conn_decline(h, conn, POOL_WHY_MEMORY,
-                          "the machine is short of memory (%llu MB left); try again when others "
-                          "have given some back",
-                          (unsigned long long)(h->memory.available / MIB));
+        decline_short(h, conn);
     else if (!pool_room_children(h))
         pool_room_decline(h, conn);
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table of subcommands, and the one way out: what they wrote has arrived, or the exit status says that it did not. */
 #include "commands.h"
+#include "options.h"
 #include "ready.h"
 #include "result.h"
 #include "writer.h"
@@ -75,10 +76,8 @@ static const char *known_elsewhere(const char *name)
         {" config settings ", "`cordon policy show` prints what is in force"},
         {" lint ", "`cordon check FILE` judges without running"},
     };
-    char padded[48];
-    snprintf(padded, sizeof padded, " %.40s ", name);
-    for (size_t i = 0; *name && i < sizeof rows / sizeof *rows; i++)
-        if (!strchr(name, ' ') && strstr(rows[i].words, padded))
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (options_among(rows[i].words, name))
             return rows[i].here;
     return NULL;
 }

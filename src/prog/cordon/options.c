@@ -208,6 +208,13 @@ int options_parse_conditions(int argc, char **argv, const struct option_row *row
     return parse_all(argc, argv, rows, count, true, ret_words, err);
 }
 
+bool options_among(const char *words, const char *word)
+{
+    char padded[44];
+    snprintf(padded, sizeof padded, " %.40s ", word);
+    return *word && !strchr(word, ' ') && strstr(words, padded);
+}
+
 /* What other programs call the same thing: "session end" is not a mistyped "session close". */
 static const char *same_meaning(const char *word, const char *const *names, size_t count)
 {
@@ -221,15 +228,10 @@ static const char *same_meaning(const char *word, const char *const *names, size
                                          " log history tail ",
                                          " restore reset revert checkout rollback undo ",
                                          " snapshot commit save "};
-    char padded[44];
-    snprintf(padded, sizeof padded, " %.40s ", word);
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-        for (size_t i = 0; strstr(groups[g], padded) && i < count; i++) {
-            char name[44];
-            snprintf(name, sizeof name, " %.40s ", names[i]);
-            if (strstr(groups[g], name))
+        for (size_t i = 0; options_among(groups[g], word) && i < count; i++)
+            if (options_among(groups[g], names[i]))
                 return names[i];
-        }
     return NULL;
 }
 

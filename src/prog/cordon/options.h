@@ -52,6 +52,8 @@ ERR_MUST_USE int options_parse_conditions(int argc, char **argv, const struct op
                                           struct err *err);
 /* Says that WORD (NULL: none was given) is none of the NAMES that a command has for what it can do, and which one was
  * probably meant. Returns ERR_USAGE. */
+/* Whether WORD is one of WORDS, which stand between spaces: " ps top jobs ". */
+bool options_among(const char *words, const char *word);
 int options_no_verb(const char *word, const char *const *names, size_t count, struct err *err);
 /* The one letter that stands for the option NAME; 0: none. */
 char options_letter(const char *name);
