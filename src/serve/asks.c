@@ -233,6 +233,21 @@ static void begin_counted(struct serve_client *c, struct serve_ask *a, uint64_t 
 
 /* ---- frames ---- */
 
+static int add_piece(struct serve_client *c, struct serve_ask *a, struct wire_reader *r,
+                     uint64_t now_ns, struct err *err)
+{
+    size_t len;
+    const void *piece = wire_get_bytes(r, &len);
+    if (a->state != SERVE_BODY || len > a->q.body - a->body.len)
+        return err_set(err, ERR_STATE, "a piece of a body that nobody waits for");
+    int k = buf_add(&a->body, piece, len);
+    if (k < 0)
+        return err_set(err, k, "no memory for a body");
+    if (a->body.len == a->q.body)
+        begin_counted(c, a, now_ns);
+    return 0;
+}
+
 static int take_ask(struct serve_client *c, struct wire_reader *r, uint64_t now_ns, struct err *err)
 {
     struct serve_request q;
@@ -247,27 +262,15 @@ static int take_ask(struct serve_client *c, struct wire_reader *r, uint64_t now_
     *a = (struct serve_ask){.state = SERVE_BODY, .q = q, .asked_ns = now_ns, .told_ns = now_ns};
     buf_init(&a->body, q.body);
     c->all->figures.asked[q.verb]++;
-    if (q.body == 0)
-        begin_counted(c, a, now_ns);
-    return 0;
+    return add_piece(c, a, r, now_ns, err);
 }
 
 static int take_piece(struct serve_client *c, struct wire_reader *r, uint64_t now_ns,
                       struct err *err)
 {
-    size_t len;
     struct serve_ask *a = find(c, wire_get_uint(r));
-    const void *piece = wire_get_bytes(r, &len);
-    if (!a) /* refused or cancelled while it was on its way */
-        return 0;
-    if (a->state != SERVE_BODY || len > a->q.body - a->body.len)
-        return err_set(err, ERR_STATE, "a piece of a body that nobody waits for");
-    int k = buf_add(&a->body, piece, len);
-    if (k < 0)
-        return err_set(err, k, "no memory for a body");
-    if (a->body.len == a->q.body)
-        begin_counted(c, a, now_ns);
-    return 0;
+    return a ? add_piece(c, a, r, now_ns, err)
+             : 0; /* refused or cancelled while it was on its way */
 }
 
 /* A run that nobody waits for is ended; who only waited for a job goes, and the job stays. */

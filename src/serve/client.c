@@ -128,7 +128,7 @@ static void send_note(struct serve_client *c, struct serve_ask *ask)
     struct buf frame;
     struct err err = ERR_INIT;
     buf_init(&frame, 4096);
-    if (serve_answer_write(&going, &frame, &err) == 0)
+    if (serve_answer_write(&going, NULL, &frame, &err) == 0)
         (void)put(c, &frame);
     buf_done(&frame);
     ask->due_ms = 0;
@@ -144,7 +144,7 @@ static void send_shown(struct serve_client *c, struct serve_ask *ask)
     struct err err = ERR_INIT;
     memcpy(going.handle, ask->job->handle, sizeof going.handle);
     buf_init(&frame, 2 * LIMIT_SERVE_SHOWN);
-    bool sent = serve_answer_write(&going, &frame, &err) == 0 && put(c, &frame);
+    bool sent = serve_answer_write(&going, NULL, &frame, &err) == 0 && put(c, &frame);
     buf_reset(&frame);
     sent = sent &&
            serve_piece_write(ask->q.number, text->data + ask->shown, most - ask->shown, &frame,
@@ -157,7 +157,7 @@ static void send_shown(struct serve_client *c, struct serve_ask *ask)
     ask->job->told = true;
 }
 
-/* The head or the next piece of an answer. False: the socket is full. */
+/* The head of an answer with the first piece, or the next piece. False: the socket is full. */
 static bool send_some(struct serve_client *c, struct serve_ask *a)
 {
     struct buf frame;
@@ -165,14 +165,13 @@ static bool send_some(struct serve_client *c, struct serve_ask *a)
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
     const size_t left = a->bytes.len - a->sent,
                  len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
-    int k = !a->opened ? serve_answer_write(&a->answer, &frame, &err)
+    int k = !a->opened ? serve_answer_write(&a->answer, a->bytes.data, &frame, &err)
                        : serve_piece_write(a->q.number, a->bytes.data + a->sent, len, &frame, &err);
     const bool done = k == 0 && put(c, &frame);
     buf_done(&frame);
     if (!done)
         return false;
-    if (a->opened)
-        a->sent += len;
+    a->sent += len;
     a->opened = true;
     if (a->sent == a->bytes.len)
         serve_asks_free(a);

@@ -22,11 +22,7 @@ static void answer(struct serve_front *f, const uint8_t *body, size_t len)
     struct err err = ERR_INIT;
     struct buf frame;
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
-    int r = serve_answer_write(&a, &frame, &err);
-    if (r == 0)
-        r = serve_front_frame(f, frame.data, frame.len, &err);
-    buf_reset(&frame);
-    if (r == 0 && len && serve_piece_write(a.request, body, len, &frame, &err) == 0)
+    if (serve_answer_write(&a, body, &frame, &err) == 0)
         (void)!serve_front_frame(f, frame.data, frame.len, &err);
     buf_done(&frame);
 }

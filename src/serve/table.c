@@ -52,7 +52,8 @@ static int malformed(struct err *err, const char *what)
     return err_set(err, ERR_FORMAT, "a request that is not of the table: %s", what);
 }
 
-int serve_request_write(const struct serve_request *q, struct buf *out, struct err *err)
+int serve_request_write(const struct serve_request *q, const void *body, struct buf *out,
+                        struct err *err)
 {
     const uint64_t limits[LIMITS] = {q->limits.timeout_ms, q->limits.memory, q->limits.output};
     struct wire_writer w;
@@ -62,6 +63,7 @@ int serve_request_write(const struct serve_request *q, struct buf *out, struct e
     wire_put_text(&w, q->handle);
     wire_put_uints(&w, limits, LIMITS);
     wire_put_uint(&w, q->body);
+    wire_put_bytes(&w, body, serve_first_piece(q->body));
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
 }
 
@@ -101,7 +103,8 @@ int serve_request_read(struct wire_reader *r, struct serve_request *ret, struct 
     return 0;
 }
 
-int serve_answer_write(const struct serve_answer *a, struct buf *out, struct err *err)
+int serve_answer_write(const struct serve_answer *a, const void *body, struct buf *out,
+                       struct err *err)
 {
     struct wire_writer w;
     wire_begin(&w, out, WIRE_SERVE_SAYS);
@@ -110,6 +113,7 @@ int serve_answer_write(const struct serve_answer *a, struct buf *out, struct err
     wire_put_text(&w, a->handle);
     wire_put_uint(&w, a->number);
     wire_put_uint(&w, a->body);
+    wire_put_bytes(&w, body, serve_first_piece(a->body));
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
 }
 

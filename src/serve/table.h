@@ -95,13 +95,21 @@ uint64_t serve_verb_body(enum serve_verb verb);
 /* The four letters of its kind and 26 of base 32; "" is good where the verb takes none. */
 bool serve_handle_good(enum serve_handle kind, const char *handle);
 
-ERR_MUST_USE int serve_request_write(const struct serve_request *q, struct buf *out,
-                                     struct err *err);
+/* A body begins in the packet of its head: most of them end there, too, and the other side is woken once. The reader is left
+ * at that first piece, which wire_get_bytes gives. BODY may be NULL where its length is 0. */
+ERR_MUST_USE int serve_request_write(const struct serve_request *q, const void *body,
+                                     struct buf *out, struct err *err);
 ERR_MUST_USE int serve_request_read(struct wire_reader *r, struct serve_request *ret,
                                     struct err *err);
-ERR_MUST_USE int serve_answer_write(const struct serve_answer *a, struct buf *out, struct err *err);
+ERR_MUST_USE int serve_answer_write(const struct serve_answer *a, const void *body, struct buf *out,
+                                    struct err *err);
 ERR_MUST_USE int serve_answer_read(struct wire_reader *r, struct serve_answer *ret,
                                    struct err *err);
+/* Of a body of so many bytes. */
+static inline size_t serve_first_piece(uint64_t body)
+{
+    return body < LIMIT_SERVE_PIECE ? (size_t)body : LIMIT_SERVE_PIECE;
+}
 
 /* What clients can tighten from now on. */
 ERR_MUST_USE int serve_limits_write(const struct serve_limits *l, struct buf *out, struct err *err);

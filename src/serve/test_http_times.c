@@ -131,7 +131,7 @@ static void answer(uint64_t number)
     struct err err = ERR_INIT;
     struct buf frame;
     buf_init(&frame, 4096);
-    tap_ok(serve_answer_write(&a, &frame, &err) == 0 &&
+    tap_ok(serve_answer_write(&a, NULL, &frame, &err) == 0 &&
                serve_front_frame(front, frame.data, frame.len, &err) == 0,
            "the answer to call %llu is taken", (unsigned long long)number);
     buf_done(&frame);

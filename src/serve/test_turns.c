@@ -33,7 +33,7 @@ static void answer(struct serve_front *f, uint64_t number)
     struct err err = ERR_INIT;
     struct buf frame;
     buf_init(&frame, 4096);
-    tap_ok(serve_answer_write(&a, &frame, &err) == 0 &&
+    tap_ok(serve_answer_write(&a, NULL, &frame, &err) == 0 &&
                serve_front_frame(f, frame.data, frame.len, &err) == 0,
            "the answer to call %llu is taken", (unsigned long long)number);
     buf_done(&frame);

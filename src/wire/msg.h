@@ -118,12 +118,14 @@
  * (src/serve/table.c); a body follows in pieces. The front may have been taken over by a client: cordond
  * believes it nothing that it could not have asked for itself. */
 #define WIRE_SERVE_MESSAGES(X)                                                                     \
-    X(SERVE_ASK, "uutUu", "-> cordond: request, verb, handle, limits, bytes of the body")          \
+    X(SERVE_ASK, "uutUub",                                                                         \
+      "-> cordond: request, verb, handle, limits, bytes of the body, its first piece")             \
     X(SERVE_PIECE, "ub", "both ways: request, the next piece of its body")                         \
     X(SERVE_CANCEL, "uu",                                                                          \
       "-> cordond: request: nobody waits for it any more; 1: nor for the job that it became")      \
-    X(SERVE_SAYS, "uutuu",                                                                         \
-      "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body")  \
+    X(SERVE_SAYS, "uutuub",                                                                        \
+      "cordond -> request, how it stands, handle, a number that goes with it, bytes of the body, " \
+      "its first piece")                                                                           \
     X(SERVE_LIMITS, "U", "cordond -> what a client can tighten, from now on")
 
 /* Between cordon-proxy-front, which reads what clients and models wrote, and cordon-proxy, which has the keys. The front may have been

@@ -5,7 +5,7 @@
  *
  * Takes:   lines of the client: ask NUMBER VERB HANDLE TIMEOUT MEMORY OUTPUT BYTES (`-`: no handle), piece NUMBER TEXT, cancel NUMBER
  *          ENDS, says (a frame that is for fronts), noise (bytes that are no frame).
- * Gives:   lines of cordond's frames: says NUMBER STAND HANDLE NUMBER BYTES, piece NUMBER HEX; `end` when cordond has hung up.
+ * Gives:   lines of cordond's frames: says NUMBER STAND HANDLE NUMBER BYTES, piece NUMBER HEX (each of a body, the one in the packet of its head, too); `end` when cordond has hung up.
  * Never:   is installed.
  * Runs in: the place of cordon-front, in the test serve-table.
  */
@@ -57,6 +57,7 @@ static void write_ask(struct wire_writer *w, char *rest)
     wire_put_text(w, strcmp(words[2], "-") == 0 ? "" : words[2]);
     wire_put_uints(w, limits, 3);
     wire_put_uint(w, strtoull(words[6], NULL, 10));
+    wire_put_bytes(w, "", 0); /* all of the body comes in pieces of its own */
 }
 
 static void obey(char *line)
@@ -79,7 +80,7 @@ static void obey(char *line)
         wire_put_uint(&w, strtoull(rest, &rest, 10));
         wire_put_uint(&w, strtoull(rest, NULL, 10));
     } else if (strcmp(what, "says") == 0) {
-        if (serve_answer_write(&answer, &frame, &err) < 0)
+        if (serve_answer_write(&answer, NULL, &frame, &err) < 0)
             _exit(4);
     } else if (buf_str(&frame, "noise") < 0) {
         _exit(4);
@@ -88,7 +89,17 @@ static void obey(char *line)
     buf_done(&frame);
 }
 
-/* As a line for the client. */
+static void tell_piece(struct wire_reader *r, uint64_t request)
+{
+    size_t n = 0;
+    const unsigned char *bytes = wire_get_bytes(r, &n);
+    printf("piece %llu ", (unsigned long long)request);
+    for (size_t i = 0; i < n; i++)
+        printf("%02x", bytes[i]);
+    printf("\n");
+}
+
+/* As lines for the client. */
 static int tell(const void *frame, size_t len, struct err *err)
 {
     struct wire_reader r;
@@ -100,14 +111,10 @@ static int tell(const void *frame, size_t len, struct err *err)
             printf("says %llu %d %s %llu %llu\n", (unsigned long long)a.request, (int)a.stand,
                    a.handle[0] ? a.handle : "-", (unsigned long long)a.number,
                    (unsigned long long)a.body);
+        if (k == 0 && a.body)
+            tell_piece(&r, a.request);
     } else if (k == 0 && r.type == WIRE_SERVE_PIECE) {
-        size_t n = 0;
-        const unsigned long long request = wire_get_uint(&r);
-        const unsigned char *bytes = wire_get_bytes(&r, &n);
-        printf("piece %llu ", request);
-        for (size_t i = 0; i < n; i++)
-            printf("%02x", bytes[i]);
-        printf("\n");
+        tell_piece(&r, wire_get_uint(&r));
     }
     fflush(stdout);
     return k;

@@ -20,10 +20,13 @@
 #include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum { HEAP = 160 * KIB };
 
 static char words[LIMIT_SERVE_WORDS];
 static char *list[LIMIT_SERVE_WORDS / 2];
@@ -82,6 +85,15 @@ static void prepare(size_t len)
         flow_context_close(&kept.context);
 }
 
+/* The source, the names of files and the answer are held on the heap: it is as long as they need before there is a request. */
+static void grow_heap(void)
+{
+    volatile char *room = malloc(HEAP);
+    for (size_t i = 0; room && i < HEAP; i += 4096)
+        room[i] = 0;
+    free((void *)room);
+}
+
 bool ready_wait(int *argc, char ***argv)
 {
     FD_AUTO input = -1;
@@ -92,6 +104,7 @@ bool ready_wait(int *argc, char ***argv)
     size_t len = take(&input);
     if (len && input < 0) {
         prepare(len);
+        grow_heap();
         sys_pages_fetch();
         len = take(&input);
     }

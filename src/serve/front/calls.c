@@ -33,9 +33,9 @@ static void send_request(struct serve_front *f, const struct serve_request *q, c
     struct buf frame;
     struct err err = ERR_INIT;
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
-    note(f, serve_request_write(q, &frame, &err));
+    note(f, serve_request_write(q, body, &frame, &err));
     put_frame(f, &frame);
-    for (size_t at = 0; at < q->body;) {
+    for (size_t at = serve_first_piece(q->body); at < q->body;) {
         const size_t left = q->body - at, len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
         buf_reset(&frame);
         note(f, serve_piece_write(q->number, body + at, len, &frame, &err));
@@ -194,6 +194,21 @@ static void finish(struct serve_front *f, struct serve_call *c)
     release(c);
 }
 
+static int add_piece(struct serve_front *f, struct serve_call *c, struct wire_reader *r,
+                     struct err *err)
+{
+    size_t len;
+    const void *piece = wire_get_bytes(r, &len);
+    if (!c->headed || len > c->answer.body - c->body.len)
+        return err_set(err, ERR_STATE, "a piece of an answer that nobody waits for");
+    int k = buf_add(&c->body, piece, len);
+    if (k < 0)
+        return err_set(err, k, "no memory for an answer");
+    if (c->body.len == c->answer.body)
+        finish(f, c);
+    return 0;
+}
+
 static int take_answer(struct serve_front *f, struct wire_reader *r, struct err *err)
 {
     struct serve_answer a;
@@ -210,32 +225,22 @@ static int take_answer(struct serve_front *f, struct wire_reader *r, struct err 
         return err_set(err, ERR_STATE, "cordond answered twice");
     c->headed = true;
     c->answer = a;
-    if (a.body == 0)
-        finish(f, c);
-    return 0;
+    return add_piece(f, c, r, err);
 }
 
 static int take_piece(struct serve_front *f, struct wire_reader *r, struct err *err)
 {
-    size_t len;
     struct serve_call *c = find(f, wire_get_uint(r));
-    const void *piece = wire_get_bytes(r, &len);
     if (!c)
         return 0;
-    if (!c->headed && c->job[0]) {
-        const int k = buf_add(&c->early, piece, len);
-        if (k == 0)
-            serve_approval_look(f, c);
-        return k < 0 ? err_set(err, k, "more was shown than there may be") : 0;
-    }
-    if (!c->headed || len > c->answer.body - c->body.len)
-        return err_set(err, ERR_STATE, "a piece of an answer that nobody waits for");
-    int k = buf_add(&c->body, piece, len);
-    if (k < 0)
-        return err_set(err, k, "no memory for an answer");
-    if (c->body.len == c->answer.body)
-        finish(f, c);
-    return 0;
+    if (c->headed || !c->job[0])
+        return add_piece(f, c, r, err);
+    size_t len;
+    const void *piece = wire_get_bytes(r, &len);
+    const int k = buf_add(&c->early, piece, len);
+    if (k == 0)
+        serve_approval_look(f, c);
+    return k < 0 ? err_set(err, k, "more was shown than there may be") : 0;
 }
 
 int serve_front_frame(struct serve_front *f, const void *frame, size_t len, struct err *err)
