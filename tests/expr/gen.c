@@ -238,9 +238,25 @@ static void number_literal(struct gen *g)
     }
 }
 
+/* An integer and a double that are nearly the same, beyond what a double holds exactly: by chance two such never meet. */
+static void neighbours(struct gen *g)
+{
+    static const char *const compares[] = {"<", "<=", ">", ">=", "==", "!="};
+    const uint64_t near = 1ULL << (53 + gen_below(g, 11));
+    const int swapped = gen_below(g, 2) != 0;
+    addf(g, "(%" PRIu64 "%s %s ", near - 2 + gen_below(g, 5), swapped ? ".0" : "",
+         PICK(g, compares));
+    addf(g, "%" PRIu64 "%s)", near - 2 + gen_below(g, 5), swapped ? "" : ".0");
+}
+
 static void atom(struct gen *g)
 {
-    uint32_t k = gen_below(g, 20);
+    uint32_t k = gen_below(g, 240);
+    if (k == 0) {
+        neighbours(g);
+        return;
+    }
+    k /= 12;
     if (k < 11) {
         const char *key;
         if (g->typed)
