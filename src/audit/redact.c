@@ -4,7 +4,8 @@
  * the audit agree). One pass over the text; what looks like a secret and is none costs a reader
  * something, the other mistake costs more.
  *
- * Names are compared without case, dashes and underscores: API_KEY, api-key and apiKey are one. */
+ * Names are compared without case, dashes and underscores: API_KEY, api-key and apiKey are one. A name may be a member of
+ * JSON, and that JSON a text within other JSON: its quotation marks stand behind backslashes there. */
 #include "audit/inside.h"
 
 #include <string.h>
@@ -98,14 +99,60 @@ static size_t private_key(const char *s, size_t len)
     return stop ? (size_t)(stop + 5 - s) : len;
 }
 
+static size_t slashes(const char *s, size_t len)
+{
+    size_t n = 0;
+    while (n < len && s[n] == '\\')
+        n++;
+    return n;
+}
+
+/* The backslashes and the quotation mark at S; 0: there is none. */
+static size_t mark_length(const char *s, size_t len)
+{
+    const size_t n = slashes(s, len);
+    return n < len && (s[n] == '"' || s[n] == '\'') ? n + 1 : 0;
+}
+
+/* A text in quotation marks at S, with them; 0: none. Of a text within texts of JSON each mark has 1, 3, 7... backslashes: DEPTH.
+ * Twice as many and one more stand before a mark that belongs to the value, fewer before one that ends what is around it. */
+static size_t quoted_length(const char *s, size_t len)
+{
+    const size_t first = mark_length(s, len), depth = first ? first - 1 : 0;
+    size_t run = 0;
+    for (size_t i = first; first && i < len; i++) {
+        const size_t before = run % (2 * depth + 2);
+        run = s[i] == '\\' ? run + 1 : 0;
+        if (s[i] == s[depth] && before <= depth)
+            return before == depth ? i + 1 : i;
+    }
+    return first ? len : 0;
+}
+
+/* A list or an object at S, with all that it holds. */
+static size_t nested_length(const char *s, size_t len)
+{
+    size_t open = 0, i = 0;
+    while (i < len) {
+        const size_t quoted = quoted_length(s + i, len - i);
+        const size_t plain = slashes(s + i, len - i);
+        open += !quoted && (s[i] == '[' || s[i] == '{');
+        open -= !quoted && (s[i] == ']' || s[i] == '}');
+        i += quoted ? quoted : plain ? plain : 1;
+        if (!open)
+            return i;
+    }
+    return len;
+}
+
 /* After a name, its sign and quotes: how many bytes belong to the value. */
 static size_t value_length(const char *s, size_t len)
 {
-    if (len && (*s == '"' || *s == '\'')) {
-        const char *end = memchr(s + 1, *s, len - 1);
-        return end ? (size_t)(end - s) + 1 : len;
-    }
-    size_t n = 0;
+    size_t n = quoted_length(s, len);
+    if (n)
+        return n;
+    if (len && (*s == '[' || *s == '{'))
+        return nested_length(s, len);
     while (n < len && s[n] != ' ' && s[n] != '\t' && s[n] != '\n' && s[n] != '&' && s[n] != ',' &&
            s[n] != ';' && s[n] != '"' && s[n] != '\'' && s[n] != '}' && s[n] != ')')
         n++;
@@ -135,6 +182,12 @@ static size_t command_word(const struct audit_words *w, const char *s, size_t fr
     return n;
 }
 
+/* 'name' is 5: our own sentence about an argument that is beyond a bound (tools/schema.c). */
+static bool is_number_said(const char *s, size_t len)
+{
+    return starts(s, len, " is ") && len > 4 && (s[4] == '-' || (s[4] >= '0' && s[4] <= '9'));
+}
+
 /* name=value, name: value, "name": "value" where the name says that the value is secret. S stands at the sign;
  * WORD is what stood before it. Returns how many bytes after S are the value, with *ret_lead before them. */
 static size_t named_value(const char *word, size_t word_len, const char *s, size_t len,
@@ -144,8 +197,11 @@ static size_t named_value(const char *word, size_t word_len, const char *s, size
     bool sure = word_len && audit_secret_name(word, word_len);
     if (!sure && (word_len == 0 || !audit_short_secret_name(word, word_len)))
         return 0;
-    if (len && (*s == '"' || *s == '\''))
-        lead++;
+    lead = mark_length(s, len);
+    if (lead && is_number_said(s + lead, len - lead)) {
+        *ret_lead = lead + 4;
+        return value_length(s + lead + 4, len - lead - 4);
+    }
     if (!sure && !lead && *s != '=') /* "pass: 3" is no assignment */
         return 0;
     while (lead < len && s[lead] == ' ')
@@ -189,7 +245,8 @@ static size_t url_password(const char *s, size_t len, size_t *ret_lead)
 static int scan(const char *s, size_t len, struct audit_words *words, struct buf *out)
 {
     size_t plain = 0,
-           word = 0; /* not written yet from `plain` on; the present word begins at `word` */
+           word = 0, /* not written yet from `plain` on; the present word begins at `word` */
+        quoted = 0;  /* and behind the last quotation mark: a member's name may have spaces */
     int r = 0;
     for (size_t i = 0; i < len && r == 0;) {
         size_t lead = 0, hide = 0;
@@ -198,6 +255,8 @@ static int scan(const char *s, size_t len, struct audit_words *words, struct buf
             hide = audit_option_secret(words, s + i, command_word(words, s, i, len), &lead);
         if (!hide && !is_name_char((unsigned char)s[i])) {
             hide = named_value(s + word, i - word, s + i, len - i, &lead);
+            if (!hide && (i == 0 || s[i - 1] != '\\') && mark_length(s + i, len - i))
+                hide = named_value(s + quoted, i - quoted, s + i, len - i, &lead);
             if (!hide && i >= 2 && starts(s + i - 2, len - i + 2, "://") && i + 1 < len) {
                 lead = 1;
                 hide = url_password(s + i + 1, len - i - 1, &lead);
@@ -218,11 +277,15 @@ static int scan(const char *s, size_t len, struct audit_words *words, struct buf
             if (r == 0)
                 r = buf_str(out, MARK);
             i += lead + hide;
-            plain = word = i;
+            plain = word = quoted = i;
             continue;
         }
+        if (s[i] == '\\' && i + 1 < len && strchr("nrt", s[i + 1])) /* a line of a text of JSON */
+            i++, word = i + 1;
         if (!is_name_char((unsigned char)s[i]))
             word = i + 1;
+        if (s[i] == '"' || s[i] == '\'')
+            quoted = i + 1;
         i++;
     }
     return r < 0 ? r : buf_add(out, s + plain, len - plain);
