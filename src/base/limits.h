@@ -56,6 +56,7 @@
 #define LIMIT_VALUE          100000      /* characters of a value, of an answer */
 #define LIMIT_CHARACTER      4           /* bytes of one character in UTF-8, at most */
 #define LIMIT_CALL           (64 * KIB)  /* arguments of a tool, as JSON */
+#define LIMIT_NAMED          (80 * KIB)  /* the same with the name of each, for the record */
 #define LIMIT_ANSWER         (200 * KIB) /* its answer, as JSON: one packet of a socket */
 #define LIMIT_FILE_PIECE     (128 * KIB) /* bytes of a file in one message */
 #define LIMIT_FILE_ASKS      100000ULL   /* requests for files of one program */

@@ -211,6 +211,15 @@ static void facts(const struct flow *f, struct audit_facts *ret)
                                 .nargs = f->nargs};
 }
 
+/* No prompt of a model's. Nor what a program sent to a tool that is not built in, while it is not known what each argument is called: it
+ * may be a secret. The built-in tools take none. */
+static bool hides_arguments(const struct flow *f, const struct flow_called *call)
+{
+    if (strcmp(call->tool, TOOLS_LLM) == 0)
+        return !f->req->context->policy->proxy.prompts;
+    return !call->named && !tools_find(call->tool);
+}
+
 /* Every call is a record of its own, also one that was denied. */
 int flow_record_call(const struct flow *f, struct audit *audit, const struct flow_called *call,
                      struct err *err)
@@ -219,9 +228,8 @@ int flow_record_call(const struct flow *f, struct audit *audit, const struct flo
     const struct audit_outcome end = {
         .status = call->status, .reason = call->reason, .wall_us = call->wall_us};
     char length[64];
-    const bool hides =
-        strcmp(call->tool, TOOLS_LLM) == 0 && !f->req->context->policy->proxy.prompts;
-    snprintf(length, sizeof length, "{\"bytes\":%zu}", call->len); /* no prompt of a model's */
+    const bool hides = hides_arguments(f, call);
+    snprintf(length, sizeof length, "{\"bytes\":%zu}", call->len);
     const struct audit_arg said = {.name = "arguments",
                                    .kind = AUDIT_ARG_TEXT,
                                    .text = hides       ? length

@@ -54,7 +54,7 @@ struct calling {
     const struct flow_made *made; /* NULL: guest code did not make it */
     struct flow_made makes;       /* what CreateTool will have made */
     struct buf
-        known; /* what is recorded instead of the arguments, since it is read again: of ModifyGoal, CreateTool */
+        known; /* what is recorded instead of the arguments: of ModifyGoal and CreateTool what is read again; of what is not built in they have their names there */
     struct gate_refusal no;
     enum gate_error_category category; /* of the error, where there is no answer */
 };
@@ -148,6 +148,7 @@ static bool record(struct calling *c, const char *status, const char *reason)
                                      .len = c->known.len ? c->known.len : c->len,
                                      .status = status,
                                      .reason = reason,
+                                     .named = c->known.len > 0,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
     char text[300];
     broker->recorded = flow_record_call(broker->f, broker->context.audit, &call, &err) == 0;
@@ -288,8 +289,9 @@ static enum tools_end check(struct calling *c, struct err *err)
         err_set(err, ERR_MEMORY, "no memory for the rules of names");
         return TOOLS_FAILED;
     }
-    const enum tools_end end = tools_process_check(&c->process, c->tool, schema, c->args, c->len,
-                                                   limits, &naming, &c->answer, err);
+    const enum tools_end end =
+        tools_process_check(&c->process, c->tool, schema, c->args, c->len, limits, &naming,
+                            c->row ? NULL : &c->known, &c->answer, err);
     buf_done(&naming);
     return end;
 }
@@ -307,9 +309,7 @@ static struct flow_caller caller_of(const struct calling *c, const struct gate_p
                                 .mades = &broker->mades};
 }
 
-/* What the tool itself has to be asked before people are. The arguments of a command are recorded by name from here on: by
- * its name the audit knows a secret, which has none where it was sent by its place. A file is a descriptor to the command,
- * so such arguments are recorded as they were sent. */
+/* What the tool itself has to be asked before people are. */
 static enum tools_end look_closer(struct calling *c, struct err *err)
 {
     const struct flow_caller caller = caller_of(c, NULL);
@@ -319,8 +319,6 @@ static enum tools_end look_closer(struct calling *c, struct err *err)
         end = !flow_goal_fits(&c->answer)                             ? TOOLS_REFUSED
               : buf_add(&c->known, c->answer.data, c->answer.len) < 0 ? TOOLS_FAILED
                                                                       : TOOLS_OK;
-    if (c->host && !c->process.nfiles)
-        (void)!buf_add(&c->known, c->answer.data, c->answer.len); /* too long: as they were sent */
     if (strcmp(c->tool, LOAD) == 0)
         end = flow_module_check(&caller, &c->process, why, err);
     if (strcmp(c->tool, CREATE) == 0)
@@ -441,6 +439,8 @@ static void admit(struct calling *c)
     }
     if (r < 0)
         snprintf(c->no.reason, sizeof c->no.reason, "%s", err.msg);
+    else if ((c->host || c->made) && !c->process.pid)
+        (void)check(c, &err); /* for the record alone: it has the names of the arguments */
     deny(c);
 }
 
@@ -517,7 +517,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
         c.args = wire_get_bytes(&r, &c.len);
         buf_init(&c.answer, LIMIT_FRAME);
         buf_init(&c.shown, LIMIT_CALL + 4096);
-        buf_init(&c.known, LIMIT_CALL + 4096);
+        buf_init(&c.known, LIMIT_NAMED);
         serve(&c);
         buf_done(&c.answer);
         buf_done(&c.shown);

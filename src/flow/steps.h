@@ -124,6 +124,7 @@ struct flow_called {
     const char *tool, *args, *status, *reason;
     size_t len;
     uint64_t wall_us;
+    bool named; /* the arguments have their names, by which the audit knows a secret */
 };
 ERR_MUST_USE int flow_record_call(const struct flow *f, struct audit *audit,
                                   const struct flow_called *call, struct err *err);

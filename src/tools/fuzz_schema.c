@@ -6,16 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What fits, fits again by its names; what does not has a reason. */
+/* What fits, fits again by its names, and is on record so; what does not has a reason. */
 static void check(const char *schema, const char *given, size_t len)
 {
     char why[300] = "";
-    json_t *args = NULL, *again = NULL;
+    json_t *args = NULL, *again = NULL, *kept = tools_named(schema, given, len);
+    base_assert(!kept || json_is_object(kept));
     if (tools_check(schema, given, len, &args, why, sizeof why) < 0) {
         base_assert(why[0] && memchr(why, 0, sizeof why) && !args);
+        json_decref(kept);
         return;
     }
-    base_assert(json_is_object(args));
+    base_assert(json_is_object(args) && kept && (!schema || json_equal(args, kept)));
+    json_decref(kept);
     json_t *named = json_pack("{s:O}", "kwargs", args);
     char *text = json_dumps(named, JSON_COMPACT);
     base_assert(text &&

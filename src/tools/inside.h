@@ -55,6 +55,11 @@ uint64_t tools_number(const struct tools_call *c, const char *name, uint64_t oth
 int tools_check(const char *schema, const void *given, size_t len, json_t **ret_args, char *why,
                 size_t size);
 
+/* The same arguments for a record, whether or not they fit, and as they were sent: the audit knows a secret by its name. What was
+ * sent by its place has the name of the property there; what comes twice has NAME_again the second time, and of what has no name
+ * only count and bytes are told. NULL: GIVEN is no JSON. The caller's. */
+json_t *tools_named(const char *schema, const void *given, size_t len);
+
 /* ---- host.c ---- */
 
 /* Of SCHEMA, the properties of format `file`: what each argument names is opened, and the argument becomes the path that the
@@ -87,8 +92,8 @@ enum tools_end tools_program_answer(struct tools_call *c, const struct tools_run
 /* CreateTool: the arguments become the file of the tool, in `text`; then it is written. */
 enum tools_end tools_made_new(struct tools_call *c);
 enum tools_end tools_do_create(struct tools_call *c);
-/* A call of such a tool: its file is read into `text`, and GIVEN checked by the schema in it, as tools_check. */
-enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t len);
+/* A call of such a tool: its file is read into `text`; *RET_SCHEMA is the schema in it, the caller's to free. */
+enum tools_end tools_made_schema(struct tools_call *c, char **ret_schema);
 /* LoadModule: the file of the module is read into `text`; then its source is the answer, byte by byte. */
 enum tools_end tools_module(struct tools_call *c);
 enum tools_end tools_do_load(struct tools_call *c);

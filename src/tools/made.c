@@ -205,7 +205,7 @@ static char *schema_of(const struct buf *file)
     return text;
 }
 
-enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t len)
+enum tools_end tools_made_schema(struct tools_call *c, char **ret_schema)
 {
     char path[96];
     buf_init(&c->text, LIMIT_FRAME);
@@ -215,13 +215,10 @@ enum tools_end tools_made_check(struct tools_call *c, const void *given, size_t 
     const enum tools_end end = read_file(c, path);
     if (end != TOOLS_OK)
         return end;
-    char *schema = schema_of(&c->text);
-    const int r =
-        schema ? tools_check(schema, given, len, &c->args, c->refusal, sizeof c->refusal) : -1;
-    if (!schema)
-        (void)!tools_refuse(c, "%.80s is no tool any more: make it again with CreateTool", path);
-    free(schema);
-    return r < 0 ? TOOLS_REFUSED : TOOLS_OK;
+    *ret_schema = schema_of(&c->text);
+    return *ret_schema
+               ? TOOLS_OK
+               : tools_refuse(c, "%.80s is no tool any more: make it again with CreateTool", path);
 }
 
 enum tools_end tools_made_answer(struct tools_call *c, const struct tools_run *run)

@@ -229,8 +229,9 @@ static enum tools_end next(struct tools_process *p, enum wire_type wanted, struc
 enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
                                    const void *args, size_t len,
                                    const uint64_t limits[TOOLS_LIMITS], const struct buf *naming,
-                                   struct buf *text, struct err *err)
+                                   struct buf *named, struct buf *text, struct err *err)
 {
+    uint64_t with[TOOLS_LIMITS];
     struct wire_writer m;
     struct buf b;
     buf_init(&b, LIMIT_FRAME);
@@ -238,11 +239,15 @@ enum tools_end tools_process_check(struct tools_process *p, const char *tool, co
     wire_put_text(&m, tool);
     wire_put_text(&m, schema ? schema : "");
     wire_put_bytes(&m, args, len);
-    wire_put_uints(&m, limits, TOOLS_LIMITS);
+    memcpy(with, limits, sizeof with);
+    with[TOOLS_NAMES] = named != NULL;
+    wire_put_uints(&m, with, TOOLS_LIMITS);
     wire_put_bytes(&m, naming && naming->len ? naming->data : "", naming ? naming->len : 0);
     const int r = send_frame(p, &m, err);
     buf_done(&b);
-    return r < 0 ? TOOLS_FAILED : next(p, WIRE_TOOL_CHECKED, text, err);
+    if (r < 0 || (named && next(p, WIRE_TOOL_NAMED, named, err) != TOOLS_OK))
+        return TOOLS_FAILED;
+    return next(p, WIRE_TOOL_CHECKED, text, err);
 }
 
 enum tools_end tools_process_wrote(struct tools_process *p, enum tools_wrote kind,

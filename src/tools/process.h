@@ -58,12 +58,13 @@ enum tools_right {
 ERR_MUST_USE int tools_process_start(struct tools_process *p, int program, int files, int stop,
                                      enum tools_right right, struct err *err);
 
-/* SCHEMA NULL: none. NAMING: rules for the names of files, packed; NULL: none. TOOLS_OK: the arguments by name are in TEXT, and the files that a host tool is given in P. Otherwise
+/* SCHEMA NULL: none. NAMED: the arguments for the record, by name, whether or not they pass; empty where they cannot be read;
+ * NULL: not wanted. NAMING: rules for the names of files, packed; NULL: none. TOOLS_OK: the arguments by name are in TEXT, and the files that a host tool is given in P. Otherwise
  * TEXT says why, as JSON. An error is TOOLS_FAILED, and in ERR. */
 enum tools_end tools_process_check(struct tools_process *p, const char *tool, const char *schema,
                                    const void *args, size_t len,
                                    const uint64_t limits[TOOLS_LIMITS], const struct buf *naming,
-                                   struct buf *text, struct err *err);
+                                   struct buf *named, struct buf *text, struct err *err);
 /* Carries it out: TEXT is the answer, or why there is none, as JSON. BASE NULL: the call is no search. */
 enum tools_end tools_process_go(struct tools_process *p, const struct tools_base *base,
                                 struct buf *text, struct err *err);

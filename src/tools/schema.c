@@ -195,6 +195,57 @@ static bool name_args(struct checking *k, const json_t *schema, const json_t *gi
     return true;
 }
 
+/* ONE, of which nothing but its length may be told: there is no name to know a secret by. */
+static size_t bytes_of(const json_t *one)
+{
+    return json_dumpb(one, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+static int add_again(json_t *ret, const char *key, json_t *one)
+{
+    char name[128];
+    if (!json_object_get(ret, key))
+        return json_object_set(ret, key, one);
+    snprintf(name, sizeof name, "%.100s_again", key);
+    return json_object_set(ret, name, one);
+}
+
+static int name_all(const json_t *schema, const json_t *given, json_t *ret)
+{
+    json_t *known = json_object_get(schema, "properties"), *one;
+    void *at = json_object_iter(known);
+    size_t i, count = 0, bytes = 0;
+    const char *key;
+    int r = 0;
+    json_array_foreach(json_object_get(given, "args"), i, one)
+    {
+        r |= at ? json_object_set(ret, json_object_iter_key(at), one) : 0;
+        count += !at;
+        bytes += at ? 0 : bytes_of(one);
+        at = at ? json_object_iter_next(known, at) : NULL;
+    }
+    json_object_foreach(json_object_get(given, "kwargs"), key, one) r |= add_again(ret, key, one);
+    if (count)
+        r |= json_object_set_new(
+            ret, "arguments without a name",
+            json_pack("{s:I, s:I}", "count", (json_int_t)count, "bytes", (json_int_t)bytes));
+    return r;
+}
+
+json_t *tools_named(const char *schema, const void *given, size_t len)
+{
+    json_t *rules = schema ? json_loads(schema, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *said = json_loadb(given, len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *named = json_is_object(said) ? json_object() : NULL;
+    if (named && name_all(rules, said, named) < 0) {
+        json_decref(named);
+        named = NULL;
+    }
+    json_decref(rules);
+    json_decref(said);
+    return named;
+}
+
 int tools_check(const char *schema, const void *given, size_t len, json_t **ret_args, char *why,
                 size_t size)
 {
@@ -206,7 +257,9 @@ int tools_check(const char *schema, const void *given, size_t len, json_t **ret_
     bool good = args && (!schema || json_is_object(rules) ||
                          no(&k, "the schema of the tool is not JSON: ask its operator"));
     good =
-        good && (json_is_object(said) || no(&k, "the arguments are not JSON: %.100s", error.text));
+        good && (json_is_object(said) ||
+                 /* what jansson says of it quotes it, and a reason is put on record */
+                 no(&k, "the arguments are not JSON, from byte %d on", said ? 0 : error.position));
     if (good && schema)
         good = name_args(&k, rules, said, args) && fits(&k, rules, args, "");
     if (good)

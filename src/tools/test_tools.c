@@ -70,6 +70,37 @@ static void schemas(void)
         }
 }
 
+/* What a record has of arguments, whether or not they fit. */
+static void records(void)
+{
+    static const struct {
+        const char *given, *kept; /* NULL: nothing can be read */
+    } rows[] = {
+        {"{\"args\":[\"x\",5],\"kwargs\":{\"e\":1}}", "{\"a\":\"x\",\"n\":5,\"e\":1}"},
+        {"{\"args\":[[1]],\"kwargs\":null}", "{\"a\":[1]}"},
+        {"{\"args\":[],\"kwargs\":{\"z\":1}}", "{\"z\":1}"},
+        {"{\"args\":[1],\"kwargs\":{\"a\":2}}", "{\"a\":1,\"a_again\":2}"},
+        {"{\"args\":[1,2,3,4,\"hush\",[6]]}", "{\"a\":1,\"n\":2,\"l\":3,\"e\":4,\"arguments "
+                                              "without a name\":{\"count\":2,\"bytes\":9}}"},
+        {"[1]", NULL},
+        {"{\"args\":[\"a\\ud800\"]}", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *named = tools_named(SCHEMA, rows[i].given, strlen(rows[i].given));
+        char *text = named ? json_dumps(named, JSON_COMPACT) : NULL;
+        tap_eq_str(text ? text : "", rows[i].kept ? rows[i].kept : "",
+                   "the record of the arguments %s has their names", rows[i].given);
+        free(text);
+        json_decref(named);
+    }
+    char why[300] = "";
+    json_t *args = NULL;
+    static const char cut[] = "{\"args\":[\"hush\\ud800\"]}";
+    tap_ok(tools_check(SCHEMA, cut, sizeof cut - 1, &args, why, sizeof why) < 0 &&
+               !strstr(why, "hush"),
+           "the reason for arguments that are no JSON quotes nothing of them (%s)", why);
+}
+
 static void marks(void)
 {
     static const struct {
@@ -260,6 +291,7 @@ static void made(void)
 int main(void)
 {
     schemas();
+    records();
     made();
     goals();
     marks();

@@ -34,7 +34,8 @@ enum tools_end {
 enum tools_limit {
     TOOLS_FILE_READ,    /* characters of one file read */
     TOOLS_GREP_MATCHES, /* matches of one search */
-    TOOLS_MADE, /* 1: it is a tool that guest code made, and is found in the guest's files */
+    TOOLS_MADE,  /* 1: it is a tool that guest code made, and is found in the guest's files */
+    TOOLS_NAMES, /* 1: the arguments are said by name before they are checked, for the record */
     TOOLS_NAMING_WARNS, /* 1: a file that breaks a rule for names is written, and its answer says so */
     TOOLS_LIMITS
 };

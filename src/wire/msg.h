@@ -96,6 +96,9 @@
       "cut, JSON")                                                                                 \
     X(TOOL_CHECK, "ttbUb",                                                                         \
       "broker -> cordon-tool: tool, its schema or nothing, arguments, limits, rules for names")    \
+    X(TOOL_NAMED, "b",                                                                             \
+      "cordon-tool -> broker: for the record, the arguments by their names, as JSON, before they " \
+      "are checked; empty: they cannot be read")                                                   \
     X(TOOL_CHECKED, "btb",                                                                         \
       "cordon-tool -> broker: the arguments by their names, as JSON; of a tool that starts a "     \
       "program, a word about it and its source; of a search, its collection or nothing; files "    \

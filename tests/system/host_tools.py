@@ -169,6 +169,53 @@ def secrets(who):
     s.close()
 
 
+def kept_of(s):
+    """Arguments and reason of each call on record, in their order; and whether anything of a secret stands anywhere in the log."""
+    records = s.audit()
+    kept = [(e["args"]["arguments"], e["reason"]) for e in records if e["kind"] == "tool"]
+    return kept, "hunter" in json.dumps(records) or "77777" in json.dumps(records)
+
+
+def secrets_not_called(who):
+    """What is on record of calls that never reach the command, or that hand it a file."""
+    fields = '"user": {"type": "string"}, "password": {"type": "string"}, "pin_token": {"type": "integer", "maximum": 9}, "page": {"type": "string", "format": "file"}'
+    login = f"  login: {{risk: medium, command: [/usr/bin/python3, HOME/command.py, json], schema: {SCHEMA % fields}, answer: json}}\n"
+    s = State(who, login)
+    got, r = calls(s, r"""open("page", "w").write("x")
+t(login, "bob", "hunter1x", page="page")
+t(login, 5, "hunter2x"); t(login, "bob", "hunter3x", 1, "page", "hunter4x"); t(login, "bob", "hunter5x", password="hunter6x"); t(login, "bob", ["hunter7x", {"a": "hunter8x"}])
+t(login, "bob", "hunter9x", 77777); t(login, "bob", **{"password": "hunter10x\"hunter11x"}, more={"db password": "hunter12x"}); t(login, "bob", "hunter13x\ud800")
+t(login, "bob", "hunter14x", page="nowhere")
+""")
+    kept, leaked = kept_of(s)
+    tap.ok(len(got) == 9 and got[0]["value"]["given"] == {"user": "bob", "password": "hunter1x", "page": "/dev/fd/3"}, f"{who}: a command gets a file as a descriptor and a password as it was sent", got, r.story())
+    tap.ok(len(kept) == 9 and kept[0][0] == '{"user":"bob","password":[redacted],"page":"page"}',
+           f"{who}: the record of a call that hands a file to a command has the name of the file, and no password that was sent by its place", kept[:1])
+    want = ['{"user":5,"password":[redacted]}',
+            '{"user":"bob","password":[redacted],"pin_token":[redacted],"page":"page","arguments without a name":{"count":1,"bytes":10}}',
+            '{"user":"bob","password":[redacted],"password_again":[redacted]}', '{"user":"bob","password":[redacted]}', '{"user":"bob","password":[redacted],"pin_token":[redacted]}',
+            '{"user":"bob","password":[redacted],"more":{"db password":[redacted]}}']
+    tap.eq([k[0] for k in kept[1:7]], want, f"{who}: the record of a call that the schema refuses has its arguments by their names and no secret, wherever that stood", kept)
+    tap.ok(len(kept) == 9 and set(json.loads(kept[7][0])) == {"bytes"} and "not JSON, from byte" in kept[7][1],
+           f"{who}: of arguments that are no JSON the record has their length, and its reason quotes nothing of them", kept[7:8])
+    tap.ok(len(kept) == 9 and kept[8][0] == '{"user":"bob","password":[redacted],"page":"nowhere"}' and "nowhere" in kept[8][1],
+           f"{who}: the record of a call whose file is not there has no password that was sent by its place", kept[8:])
+    tap.ok(not leaked, f"{who}: no record of a call that is refused has a secret in its arguments or its reason", kept)
+    s.close()
+    s = State(who, login)
+    got, r = calls(s, 't(login, "bob", "hunter1x")\n', "--worker", "explore")
+    kept, leaked = kept_of(s)
+    tap.ok(got == ["role explore does not have the tool login"] and kept == [('{"user":"bob","password":[redacted]}', got[0])] and not leaked,
+           f"{who}: the record of a call that the role does not have has its arguments by their names and no secret", kept, r.story())
+    s.close()
+    s = State(who, login + "sessions: {tool_calls: 1}\n")
+    got, r = calls(s, 't(shout)\nt(login, "bob", "hunter1x")\n')
+    kept, leaked = kept_of(s)
+    tap.ok(len(kept) == 2 and set(json.loads(kept[1][0])) == {"bytes"} and kept[1][1] == "limit of 1 calls of tools" and not leaked,
+           f"{who}: of a call past the budget, which nobody has read, the record has the length of the arguments", kept, r.story())
+    s.close()
+
+
 def gate(who):
     s = State(who)
     got, r = calls(s, 't(ocr_document, "a")\nt(shout)\n', "--worker", "explore")
@@ -190,6 +237,6 @@ def gate(who):
 for person in users():
     for part in (answers, clocks):
         part(person)
-for part in (bounds, secrets, gate):
+for part in (bounds, secrets, secrets_not_called, gate):
     part(users()[-1])
 tap.done()

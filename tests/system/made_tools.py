@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Tools that a program makes with CreateTool: what one may be called, that its source is judged before it is one, that it has its creator's rights and
-never more, and that a file that was put in its place is not run.
+never more, that a file that was put in its place is not run, and that a secret which one is given is on no record.
 
 Usage: made_tools.py BUILD. As root and as an ordinary user."""
+import json
 import sys
 
 import gatetest
@@ -199,6 +200,28 @@ except ZeroDivisionError as e:
     s.close()
 
 
+def secrets(who):
+    """What is on record of calls of a made tool, and of the runs within it."""
+    s = State(who)
+    got, r = run(s, MAKE + r"""
+KEY = {"type": "object", "properties": {"user": {"type": "string"}, "password": {"type": "string"}}, "required": ["user"]}
+m("LogIn", "return [user, len(password)]", KEY, "user, password")
+t(LogIn, "bob", "hunter1x"); t(LogIn, 7, "hunter2x"); t(LogIn, "bob", "hunter3x", "hunter4x"); t(LogIn, "bob", password="hunter5x")
+WriteFile("tools/LogIn.py", "def LogIn(): pass"); t(LogIn, "bob", "hunter6x"); t(LogIn, user="bob", password="hunter7x")
+WriteFile("set.json", json.dumps({"password": "hunter8x\"hunter9x"}))
+""")
+    records = s.audit()
+    kept = [e["args"]["arguments"] for e in records if e["kind"] == "tool" and e["tool"] == "LogIn"]
+    gone = '{"arguments without a name":{"count":2,"bytes":15}}'
+    tap.ok(len(got) == 6 and got[0].get("value") == ["bob", 8] and got[3].get("value") == ["bob", 8], f"{who}: a made tool gets a password as it was sent", got, r.story())
+    tap.eq(kept, ['{"user":"bob","password":[redacted]}', '{"user":7,"password":[redacted]}', '{"user":"bob","password":[redacted],"arguments without a name":{"count":1,"bytes":10}}',
+                  '{"user":"bob","password":[redacted]}', gone, '{"user":"bob","password":[redacted]}'],
+           f"{who}: the record of a call of a made tool, refused or not, has its arguments by the names of its schema and no secret")
+    tap.ok("hunter" not in json.dumps(records), f"{who}: no record of a made tool, of the run within it, or of a file of JSON that is written has a secret in it",
+           [e for e in records if "hunter" in json.dumps(e)])
+    s.close()
+
+
 def asked(who):
     s = State(who)
     r = s.run("run", "--json", "--no-wait", "--profile", "standard", "--worker", "execute", "--policy", s.policy("tools: {CreateTool: {risk: medium, approval: true}}\n"), "-",
@@ -252,6 +275,6 @@ def naming(who):
 
 
 made(users()[0], "standard")  # where root starts it, its processes change their id
-for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, modules, asked, naming):
+for part in (lambda who: made(who, "strict"), refused, rights, replaced, sessions, modules, secrets, asked, naming):
     part(users()[-1])
 tap.done()

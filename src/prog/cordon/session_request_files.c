@@ -49,7 +49,7 @@ static void call_tool(struct session_request *q, int files, const char *tool,
     if (q->status < 0)
         return;
     enum tools_end end = tools_process_check(&process, tool, tools_find(tool)->schema, args->data,
-                                             args->len, limits, NULL, &q->answer, &q->err);
+                                             args->len, limits, NULL, NULL, &q->answer, &q->err);
     if (end == TOOLS_OK)
         end = tools_process_go(&process, NULL, &q->answer, &q->err);
     tools_process_end(&process);

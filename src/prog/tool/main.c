@@ -53,6 +53,24 @@ static int say_with(struct wire_writer *m, int *fds, size_t count)
     return r;
 }
 
+/* Before anything is refused, so that it is on record by name in any case. */
+static int say_named(const char *schema, const void *given, size_t len)
+{
+    struct wire_writer m;
+    struct buf b;
+    json_t *named = tools_named(schema, given, len);
+    char *text = named ? json_dumps(named, JSON_COMPACT) : NULL;
+    const size_t n = text ? strlen(text) : 0;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&m, &b, WIRE_TOOL_NAMED);
+    wire_put_bytes(&m, text ? text : "", n < LIMIT_NAMED ? n : 0);
+    const int r = say(&m);
+    free(text);
+    json_decref(named);
+    buf_done(&b);
+    return r;
+}
+
 static int say_checked(const struct tools_call *c, const struct tools_program *start, int *fds,
                        size_t count)
 {
@@ -164,6 +182,22 @@ static int carry_out(struct tools_call *c)
     return say_end(c, end);
 }
 
+/* -1: nobody hears. The schema of a tool that was made is in its file. */
+static int take_arguments(struct tools_call *c, const char *schema, const void *given, size_t len,
+                          enum tools_end *end)
+{
+    char *own = NULL;
+    if (c->limits[TOOLS_MADE])
+        *end = tools_made_schema(c, &own);
+    schema = own ? own : schema;
+    const int said = c->limits[TOOLS_NAMES] ? say_named(schema, given, len) : 0;
+    if (*end == TOOLS_OK &&
+        tools_check(schema, given, len, &c->args, c->refusal, sizeof c->refusal) < 0)
+        *end = TOOLS_REFUSED;
+    free(own);
+    return said;
+}
+
 /* 0: it was carried out, or refused, and either was said. */
 static int serve(int files)
 {
@@ -190,11 +224,8 @@ static int serve(int files)
     if (naming_unpack(naming, packed, rules, &c.nnaming) < 0)
         return -1;
     c.naming = rules;
-    if (c.limits[TOOLS_MADE])
-        end = tools_made_check(&c, given, len);
-    else if (tools_check(*schema ? schema : NULL, given, len, &c.args, c.refusal,
-                         sizeof c.refusal) < 0)
-        end = TOOLS_REFUSED;
+    if (take_arguments(&c, *schema ? schema : NULL, given, len, &end) < 0)
+        return -1;
     if (end != TOOLS_OK)
         return say_end(&c, end);
     if (*schema && (end = tools_host_files(&c, schema, fds, &count)) != TOOLS_OK)
