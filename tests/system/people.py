@@ -67,7 +67,7 @@ def tail(who):
     row = lambda *words: any(all(w in line for w in words) for line in rows)
     tap.ok(row(" uid:", " run ", " bad.py ", " blocked ", " run-", "Blocked import: subprocess"), f"{who}: audit tail shows who, what, file, verdict, run and why", r.out)
     tap.ok(row(" exec ", " /bin/false ", " error 1 "), f"{who}: audit tail shows the program and the exit status of an exec", r.out)
-    tap.ok(row(" stop ", "uid ", "a good reason") and row(" resume ", "uid ", "all is well"), f"{who}: audit tail shows who stopped and resumed, and why", r.out)
+    tap.ok(row(" stop ", " uid:", "a good reason (pid ") and row(" resume ", " uid:", "all is well (pid "), f"{who}: audit tail shows who stopped and resumed, and why", r.out)
     tap.ok(all(len(line.split()[0]) == 8 and line.split()[0].count(":") == 2 for line in rows), f"{who}: audit tail shows a record of today with the time alone", r.out)
     p.close()
 
@@ -83,6 +83,11 @@ def headings(who):
     at = {w: seen[0].index(w) for w in ("WHO", "WHAT", "FILE", "VERDICT", "RUN")}
     tap.ok([end[at[w]:].split(" ")[0] for w in ("WHAT", "FILE", "VERDICT")] == ["run", "again.py", "ok"] and end[at["WHO"]:].startswith("uid:") and end[at["RUN"]:].startswith("run-"),
            f"{who}: each heading of audit tail stands over its column", seen[0], end)
+    for word in ("stop", "resume"):
+        tapsys.on_terminal(programs, [word, "--why", "a reason"], who, p.env)
+    rows = [x for x in tapsys.on_terminal(programs, ["audit", "tail"], who, p.env).decode().replace("\r", "").splitlines() if "a reason (pid " in x]
+    tap.eq([(x[at["WHO"]:].split(" ")[0].split(":")[0], x[at["WHAT"]:].split(" ")[0], x[at["VERDICT"]:].split(" ")[0]) for x in rows], [("uid", w, w) for w in ("stop", "resume")],
+           f"{who}: who stopped and resumed moves no column of audit tail", rows)
     plain, lines = p("audit", "tail").out, tapsys.on_terminal(programs, ["audit", "tail", "--json"], who, p.env).decode().splitlines()
     tap.ok("TIME" not in plain and "again.py" in plain, f"{who}: in a pipe audit tail has no headings", plain)
     tap.ok(lines and all(x.startswith("{") for x in lines), f"{who}: audit tail --json has no headings at a terminal either", lines)

@@ -154,11 +154,24 @@ static bool subject_acts(const json_t *record)
     return strcmp(event, "gate.stop") == 0 || strcmp(event, "gate.resume") == 0;
 }
 
-/* Who: the client of a run; of a stop, a resume and an answer the person who said so. */
-static const char *who(const json_t *record)
+/* A person is `uid 0, pid 7, terminal 136:1` in the record: the user is who, as other records have it, and where he sat goes to why. */
+static const char *where_of(const json_t *record)
 {
-    return subject_acts(record) ? text_of(args_of(record), "subject")
-                                : text_of(record, "client_id");
+    const char *rest =
+        subject_acts(record) ? strchr(text_of(args_of(record), "subject"), ',') : NULL;
+    return rest ? rest + 1 + strspn(rest + 1, " ") : "";
+}
+
+/* Who: the client of a run; of a stop and a resume the person who said so. */
+static void put_who(struct buf *out, const json_t *record)
+{
+    const char *person = text_of(args_of(record), "subject");
+    if (!subject_acts(record))
+        (void)!buf_str(out, text_of(record, "client_id"));
+    else if (strncmp(person, "uid ", 4) == 0)
+        (void)!buf_printf(out, "uid:%.*s", (int)strcspn(person + 4, ","), person + 4);
+    else
+        (void)!buf_str(out, person);
 }
 
 /* What: the tool, and the session of a call. */
@@ -228,6 +241,8 @@ static void put_why(struct buf *out, const json_t *record)
     while (i < sizeof words / sizeof *words - 1 && !*words[i])
         i++;
     (void)!buf_str(out, words[i]);
+    if (*where_of(record))
+        (void)!buf_printf(out, "%s(%s)", *words[i] ? " " : "", where_of(record));
     if (violations > 1)
         (void)!buf_printf(out, " (%lld violations)", (long long)violations);
 }
@@ -257,7 +272,7 @@ void audit_print_line(const struct audit_step *s, const json_t *record)
     put_column(&text, 8);
     printf("%6llu ", (unsigned long long)s->seq);
     buf_reset(&text);
-    (void)!buf_str(&text, who(record));
+    put_who(&text, record);
     put_column(&text, 16);
     buf_reset(&text);
     put_what(&text, s, record);
