@@ -16,6 +16,7 @@ static const char *const reasoning[] = {"think", "thinking", "reasoning", "thoug
 struct cursor {
     size_t at, line; /* of the line to be read next; from 1 */
     char string;     /* the state of strings before it */
+    bool words;      /* a string before it ended as in a sentence */
 };
 
 struct line {
@@ -42,7 +43,7 @@ static bool read_line(const struct intake_blocks *b, const struct cursor *c, str
 
 static void advance(struct cursor *c, const struct line *l)
 {
-    c->string = intake_quotes_after(c->string, l->data, l->len);
+    c->string = intake_quotes_after(c->string, l->data, l->len, &c->words);
     c->at = l->next;
     c->line++;
 }
@@ -137,7 +138,7 @@ static void read_block(struct intake_blocks *b, struct cursor *c, const struct l
     }
     if (first.at) {
         b->strings_lost = true;
-        *c = (struct cursor){first.at, first.line, 0};
+        *c = (struct cursor){.at = first.at, .line = first.line};
         block->end = first_end;
         return;
     }
@@ -182,7 +183,7 @@ static bool skip_reasoning(const struct intake_blocks *b, struct cursor *c, cons
             c->line++;
         if (b->text[at] == '<' && b->text[at + 1] == '/' && b->text[at + n + 2] == '>' &&
             strncasecmp(b->text + at + 2, name, n) == 0) {
-            *c = (struct cursor){at + n + 3, c->line, 0};
+            *c = (struct cursor){.at = at + n + 3, .line = c->line, .words = c->words};
             return true;
         }
     }
@@ -240,7 +241,7 @@ static int add_block(struct intake_blocks *b, const struct intake_block *block, 
 static int look_through(struct intake_blocks *b, bool words, struct intake_source *notes,
                         bool *ret_words, struct err *err)
 {
-    bool strings = false;
+    bool strings = false, said = false;
     struct cursor c = {.at = 0, .line = 1};
     struct line l;
     b->count = b->prose = 0;
@@ -255,10 +256,12 @@ static int look_through(struct intake_blocks *b, bool words, struct intake_sourc
             continue;
         const bool fence = (!c.string || b->strings_lost) && opens(&l, block.tag);
         advance(&c, &l);
+        said = said || c.words;
         c.string = words ? 0 : c.string;
         strings = strings || c.string;
         if (fence && !is_wrapper(block.tag)) {
             read_block(b, &c, &l, &block);
+            c.words = false; /* of the program in the block: prose is asked about */
             b->fences = true;
             r = add_block(b, &block, err);
             if (r < 0)
@@ -268,8 +271,8 @@ static int look_through(struct intake_blocks *b, bool words, struct intake_sourc
         }
     }
     /* a string that never ends is none; and a text with a block of code beside its strings is no program, so that its quotes
-     * are words about quotes */
-    *ret_words = c.string || (strings && b->count);
+     * are words about quotes; nor is one whose strings end in the middle of a sentence */
+    *ret_words = c.string || (strings && (b->count || said));
     return 0;
 }
 

@@ -9,9 +9,11 @@
 #ifndef INTAKE_QUOTES_H
 #define INTAKE_QUOTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* 0: outside; '"' or '\'': inside a string that three of them end. */
-char intake_quotes_after(char state, const char *line, size_t len);
+/* 0: outside; '"' or '\'': inside a string that three of them end. *RET_WORDS becomes true where what follows the end of a string
+ * shows that the quotes are words about quotes: no program goes on so. */
+char intake_quotes_after(char state, const char *line, size_t len, bool *ret_words);
 
 #endif
