@@ -3,19 +3,22 @@
 """`cordon serve --http`: what strangers, browsers, clients of both eras and broken connections find there."""
 import base64
 import os
+import re
 import signal
+import socket
 import stat
 import sys
 import threading
 
 import tapsys
 from httptest import Site
-from mcptest import LEGACY, META, MODERN, appears, bytes_of, family, gone, named, text
+from mcptest import LEGACY, META, MODERN, appears, bytes_of, family, gone, named, start, stop, text
 from tapsys import Tap
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
+BODY, BODIES = 4 << 20, 128 << 20  # LIMIT_SERVE_LINE and LIMIT_HTTP_BODIES of src/base/limits.h
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -25,6 +28,11 @@ def field(data, name, value):
 
 
 # --- HTTP ------------------------------------------------------------------------------------------
+
+# Headers that we act on; twice is an error also where both say the same.
+TWICE = ((b"Origin", b"http://localhost"), (b"Authorization", b"Bearer x"), (b"Content-Type", b"application/json"), (b"Accept", b"*/*"),
+         (b"Connection", b"keep-alive"), (b"Expect", b"100-continue"), (b"Last-Event-ID", b"1-1"), (b"X-API-Key", b"x"), (b"Mcp-Method", b"tools/list"))
+
 
 def malformed(s):
     good = s.modern("tools/list")
@@ -39,10 +47,19 @@ def malformed(s):
         (good.replace(b"Content-Length: ", b"Content-Length: +"), 400, "a length with a sign"),
         (good.replace(b"Content-Length: ", b"Content-Length: 0x"), 400, "a length that is hexadecimal"),
         (good.replace(b"Content-Length: %d" % len(body), b"Content-Length: 5, 5"), 400, "a list of lengths"),
+        (s.head("GET", "/.well-known/oauth-protected-resource", Content_Length=""), 400, "a length that is empty"),
         (chunked + b"0x" + whole, 400, "a chunk whose size begins with 0x"),
         (chunked + whole.replace(b"\r", b";x=y\r", 1), 400, "a chunk with an extension"),
         (chunked + b"100000000\r\n", 400, "a chunk whose size has nine digits"),
+        (chunked + b"7fffffff\r\n{", 413, "a chunk that is announced with 2 GB"),
+        (chunked + piece + b"\r\n\r\n", 400, "a chunk without a size"),
+        (chunked + whole.replace(b"\n", b"X", 1), 400, "a chunk whose size ends in CR alone"),
+        (chunked + whole.replace(b"\r\n", b"\n", 1), 400, "a chunk whose size ends in LF alone"),
         (chunked + b"1\r\nab\r\n", 400, "a chunk that is longer than it says"),
+        (chunked + piece[:-2] + b"X\n0\r\n\r\n", 400, "a chunk that does not end in CR"),
+        (chunked + piece[:-2] + b"\rX0\r\n\r\n", 400, "a chunk that ends in CR alone"),
+        (chunked + piece + b"0\r\nX\n", 400, "a last chunk that does not end in CR"),
+        (chunked + piece + b"0\r\n\rX", 400, "a last chunk that ends in CR alone"),
         (chunked + piece + b"0\r\nX: y\r\n\r\n", 400, "chunks with a trailer"),
         (chunked + whole.replace(b"\r", b""), 400, "chunks whose lines end in LF alone"),
         (chunked.replace(b"chunked", b"gzip, chunked") + whole, 400, "a body in two codings"),
@@ -50,30 +67,42 @@ def malformed(s):
         (field(good, b"Origin", b"http://localhost\0.evil.example"), 400, "a NUL in the origin"),
         (good.replace(b"\r\n", b"\n"), 400, "lines that end in LF alone"),
         (good.replace(b"\r\n", b"\r", 1), 400, "a line that ends in CR alone"),
+        (field(good, b"X", b"y\rZZ: z"), 400, "a CR within a header"),
         (good.replace(host, b""), 400, "a request without a host"),
         (good.replace(host, host + host), 400, "a request with the host twice"),
         (field(good, b"", b"x"), 400, "a header without a name"),
-        (good.replace(b"Host:", b"Host :", 1), 400, "a space before a colon"),
+        (field(good, b"X ", b"y"), 400, "a space before a colon"),
+        (good.replace(b"Accept: ", b"no colon\r\nAccept: "), 400, "a header without a colon"),
         (good.replace(b"Accept: ", b"Accept:\r\n "), 400, "a header that is folded"),
+        (field(good, b"X", b"y\r\n z: w"), 400, "a header that is folded before a colon"),
         (good.replace(b"Accept: ", b"Accept: \x80"), 400, "a header beyond ASCII"),
         (good.replace(b"Accept: ", b"Accept: \x1b"), 400, "a header with a control character"),
-        (field(good, b"Authorization", b"Bearer x"), 400, "the authorization twice"),
-        (field(good, b"Mcp-Method", b"tools/list"), 400, "the method's header twice"),
+        *((field(field(good, name, value), name, value), 400, f"{name.decode()} twice") for name, value in TWICE),
+        (field(chunked, b"Transfer-Encoding", b"chunked") + whole, 400, "Transfer-Encoding twice"),
         (good.replace(b"HTTP/1.1", b"HTTP/1.0", 1), 505, "a request of HTTP/1.0"),
         (good.replace(b"HTTP/1.1", b"HTTP/2.0", 1), 505, "a request of HTTP/2.0"),
         (good.replace(b"POST /mcp", b"POST http://127.0.0.1/mcp", 1), 400, "a target that is a whole address"),
         (good.replace(b"POST /mcp", b"POST  /mcp", 1), 400, "two spaces in the request line"),
+        (good.replace(b"HTTP/1.1", b"HTTP/1.1 ", 1), 400, "a space after the version"),
+        (good.replace(b"POST /mcp", b"POST /mcp\tx", 1), 400, "a tab in the request line"),
+        (good.replace(b"HTTP/1.1", b"FTP/1.1", 1), 400, "a request of another protocol"),
+        (good.replace(b"POST", b"P(ST", 1), 400, "a method with a bracket in it"),
         (b"\r\n" + good, 400, "an empty line before the request"),
+        (b"\r\n", 400, "an empty line, before anything else comes,"),
+        (good.replace(b"POST", b"GET", 1), 400, "GET with a body"),
+        (good.replace(b"POST", b"DELETE", 1), 400, "DELETE with a body"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "the beginning of TLS"),
         (b"GET /mcp\r\n\r\n", 400, "a request of HTTP/0.9"),
         (field(good, b"X", b"y" * 20000), 431, "a header of twenty thousand bytes"),
         (good.replace(b"Accept: ", b"".join(b"X-%d: y\r\n" % i for i in range(70)) + b"Accept: "), 431, "seventy headers"),
-        (good.replace(b"Content-Length: %d" % len(body), b"Content-Length: 99999999"), 413, "a body that is announced with 99 MB"),
-        (good.replace(b"Content-Length: %d" % len(body), b"Content-Length: 999999999999999999999"), 413, "a body that is announced with a number beyond all"),
+        (s.head(Content_Length=99999999), 413, "a body that is announced with 99 MB"),
+        (good.replace(b"Content-Length: %d" % len(body), b"Content-Length: %d" % ((1 << 64) + len(body))), 413, "a body that is announced with 64 bits more than it has"),
         (field(good, b"Expect", b"200-maybe"), 417, "an expectation that nobody knows"),
         (good.replace(b"application/json\r\nC", b"text/plain\r\nC"), 415, "a body that is not JSON by its type"),
         (good.replace(b"Accept: application/json, text/event-stream", b"Accept: image/png"), 406, "a client that takes nothing that we have"),
         (good.replace(b"POST /mcp", b"PUT /mcp"), 405, "a method that the path has not"),
+        (s.head("PUT"), 405, "a method of an older revision that the path has not"),
+        (s.head("POST", "/.well-known/oauth-protected-resource"), 405, "a POST to what tells of the token"),
         (good.replace(b"POST /mcp", b"POST /mcp/../mcp"), 404, "a path that is not ours"),
     ]
     for data, status, what in rows:
@@ -82,6 +111,13 @@ def malformed(s):
     with s.connect() as c:
         r = c.ask(rows[0][0])
         tap.ok(r.fields.get("connection") == "close" and c.ended(), "a malformed request ends its connection", r.fields)
+    with s.connect() as c:
+        longer = good.replace(b"Content-Length: %d" % len(body), b"Content-Length: %d" % (len(body) - 5)) + b"\r\n\r\n"
+        first, second = c.ask(longer), c.reply()
+        tap.eq((first.status, first.code, second.status, c.ended()), (400, -32700, 400, True),
+               "a body that is longer than its length is read to its length, and the rest is a malformed request")
+    with s.connect() as c:
+        tap.eq((c.ask(good + b"garbage\r\n\r\n").status, c.reply().status, c.ended()), (200, 400, True), "what follows a good request is read as a request of its own")
     with s.connect() as c:
         for i in range(0, len(good), 7):
             c.send(good[i:i + 7])
@@ -93,6 +129,23 @@ def malformed(s):
         head = field(s.head(Content_Length=len(body), **{"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}), b"Expect", b"100-continue")
         first = c.send(head).reply_head()
         tap.eq((first.status, c.ask(body).status), (100, 200), "a client that waits for 100 Continue gets it, and then its answer")
+
+
+def heavy(s):
+    """Bodies that are announced count as if they were there: so many clients cannot fill the memory together."""
+    asks = s.head(Content_Length=BODY, Expect="100-continue")
+    whole = [s.connect().send(asks) for _ in range(BODIES // BODY)]
+    tap.eq({c.reply_head().status for c in whole}, {100}, "bodies of 128 MiB together are waited for")
+    with s.connect() as c:
+        tap.eq(c.ask(s.head(Content_Length=1)).status, 503, "a body beyond 128 MiB of all that are waited for is answered with 503")
+    for c in whole:
+        c.close()
+    tap.ok(appears(lambda: admitted(s, asks)), "a body is waited for again once the others are gone")
+
+
+def admitted(s, asks):
+    with s.connect() as c:
+        return c.send(asks).reply_head().status == 100
 
 
 def strangers(s):
@@ -142,6 +195,10 @@ def modern(s):
         for fields, status, code, what in rows:
             r = c.ask(s.modern("tools/call", fields=fields, **call))
             tap.eq((r.status, r.code), (status, code), f"{what} in the headers of a call is answered with {status}", r.body)
+        uri = "cordon://mcp-" + "a" * 26 + "/x"
+        for fields, code, what in (({"Mcp-Name": uri}, -32602, "the address"), ({"Mcp-Name": uri + "y"}, -32020, "another address"), ({}, -32020, "no address")):
+            r = c.ask(s.modern("resources/read", uri=uri, fields=fields))
+            tap.eq((r.status, r.code), (400, code), f"{what} in the headers of resources/read is answered with {code}", r.body)
         r = c.ask(s.modern("tools/list", meta={META + "protocolVersion": "2031-01-01"}, fields={"MCP-Protocol-Version": "2031-01-01"}))
         tap.eq((r.status, r.code), (400, -32022), "a revision that nobody knows is answered with 400 and -32022")
         r = c.ask(s.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, **{"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}))
@@ -422,6 +479,16 @@ def files(s):
         with t.connect() as c:
             r = c.ask(t.head("GET", "/.well-known/oauth-protected-resource", Host="agent.example", Content_Type=None))
             tap.eq(r.json.get("resource"), "https://agent.example/mcp", "--allow-host: a name of the operator's is one that is reached by TLS")
+    alone = start(programs, ["--http", "0"])
+    said = alone.stderr.readline().decode()
+    port = int(re.search(r"http://[^/]*:(\d+)/mcp", said).group(1))
+    reached = {}
+    for address in ("127.0.0.1", "127.0.0.2"):  # both are this machine: a server of all addresses has both
+        with socket.socket() as c:
+            reached[address] = c.connect_ex((address, port)) == 0
+    tap.eq(reached, {"127.0.0.1": True, "127.0.0.2": False}, "--http with a port alone listens at 127.0.0.1 and at no other address", said)
+    alone.terminate()
+    stop(alone)
     for where, word in (("0.0.0.0:8080", "--allow-host"), ("[::]:8080", "--allow-host"), ("localhost:80", "in numbers"), ("70000", "in numbers"), ("127.0.0.1:", "in numbers"), ("x", "in numbers")):
         r = tapsys.cordon(programs, ["serve", "--http", where])
         tap.ok(r.code == 2 and word in r.err, f"--http {where} is refused: {word}", r.err)
@@ -438,6 +505,7 @@ with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "2s
     progress(site)
     tasks(site)
     with Site(programs, "--profile", "standard", "--timeout", "10m", "--drain", "0s") as patient:  # a run that becomes a job outlives its connection
+        heavy(patient)  # no slow body of another client counts here
         disconnect(patient)
         legacy(patient)
         resumption(patient)
