@@ -27,7 +27,7 @@ FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(
 
 
 def code_of(reply):
-    return (reply.get("error") or {}).get("code")
+    return (reply.get("error") or {}).get("code") if isinstance(reply, dict) else None
 
 
 def keys(value):
@@ -65,7 +65,8 @@ def modern():
         found = s.ask("server/discover").get("result") or {}
         tap.eq(found.get("supportedVersions"), [MODERN, *reversed(LEGACY)], "server/discover lists every revision, the newest first")
         listed = s.ask("tools/list").get("result") or {}
-        for name, r in (("server/discover", found), ("tools/list", listed)):
+        lists = [(name, s.ask(name).get("result") or {}) for name in ("resources/list", "resources/templates/list")]
+        for name, r in (("server/discover", found), ("tools/list", listed), *lists):
             tap.ok(r.get("resultType") == "complete" and r.get("ttlMs", -1) >= 0 and r.get("cacheScope") == "private",
                    f"{name} of the newest revision has its result type and how long it may be kept", r)
         tap.ok(META + "serverInfo" in found.get("_meta", {}), "a result of the newest revision names the server in _meta")
@@ -92,6 +93,10 @@ def malformed():
             (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}\n', -32700, "a message that is not UTF-8"),
             (b"[" * 40 + b"]" * 40 + b"\n", -32700, "a message of forty brackets within each other"),
             (b"3\n", -32700, "a message that is a number"),
+            (b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}\n', -32700, "a message with an integer of thirty digits"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e400}}\n', -32700, "a message with a number beyond all"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping"}{}\n', -32700, "two messages in one line"),
+            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\ud800"}}\n', -32700, "a message with half a surrogate"),
             (b'{"jsonrpc":"1.0","id":1,"method":"ping"}\n', -32600, "a message of another JSON-RPC"),
             (b'{"jsonrpc":"2.0","id":1}\n', -32600, "a message without a method"),
             (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600, "a request whose id is null"),
@@ -451,15 +456,26 @@ def connects(path):
         return False
 
 
+# What each client reads: the name of its list, and what an entry has beside command and args.
+SNIPPETS = {"claude": ("mcpServers", {}), "vscode": ("servers", {"type": "stdio"}), "cursor": ("mcpServers", {}), "codex": ("mcp_servers", {}),
+            "zed": ("context_servers", {"source": "custom"})}
+
+
 def snippets():
-    for client, names in (("claude", ["mcpServers"]), ("vscode", ["servers"]), ("cursor", ["mcpServers"]), ("codex", ["mcp_servers"]), ("zed", ["context_servers"])):
-        r = tapsys.cordon(programs, ["serve", "--print-config", client, "--profile", "standard", "--answer=30s"])
+    quoted = programs.dir / 'a "quoted" \\ name.yaml'
+    quoted.write_text("run: {profiles: [strict, standard]}\n")
+    options = ["--profile", "standard", "--answer=30s", "--policy", str(quoted)]
+    for client, (name, more) in SNIPPETS.items():
+        r = tapsys.cordon(programs, ["serve", "--print-config", client, *options])
         told = (tomllib.loads if client == "codex" else json.loads)(r.out)
-        entry = told[names[0]]["cordon"]
-        tap.eq((list(told), entry["args"], entry["command"]), (names, ["serve", "--stdio", "--profile", "standard", "--answer=30s"], str(programs.cordon)),
-               f"--print-config {client} prints what that client reads, with our options")
-    p = subprocess.run([entry["command"], *entry["args"]], input=b"", stdout=subprocess.PIPE, env=tapsys.clean_env())
-    tap.eq(p.returncode, 0, "the server that --print-config names can be started, and ends with its client")
+        want = {**more, "command": str(programs.cordon), "args": ["serve", "--stdio", *options]}
+        tap.eq((r.code, told), (0, {name: {"cordon": want}}), f"--print-config {client} prints what that client reads, with our options", r.err)
+        entry = told[name]["cordon"]
+        opens = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": client, "version": "1"}}}
+        p = subprocess.run([entry["command"], *entry["args"]], input=(json.dumps(opens) + "\n").encode(), stdout=subprocess.PIPE, env=tapsys.clean_env(), cwd="/")
+        got = [json.loads(line) for line in p.stdout.splitlines()]
+        tap.eq((p.returncode, [m["result"]["protocolVersion"] for m in got]), (0, [LEGACY[-1]]),
+               f"--print-config {client}: the server that it names starts, answers, and ends with its client", p.stdout)
     tap.eq(tapsys.cordon(programs, ["serve", "--print-config", "emacs"]).code, 2, "--print-config for a client that nobody knows is a usage error")
     for words in ([], ["--stdio", "--socket", "/x"], ["--stdio", "more"], ["--stdio", "--output", "2m"], ["--stdio", "--answer", "1ms"]):
         tap.eq(tapsys.cordon(programs, ["serve", *words]).code, 2, f"cordon serve {' '.join(words)} is a usage error")

@@ -100,6 +100,7 @@ def files(who):
                f"{who}: the files of a fork are its own")
         if who == users()[-1]:
             links(who, s, t, one)
+            modern_links(who)
         with Server(programs, "--profile", "standard", who=who) as other:
             of_other = Tools(other)
             for tool, more in (("read_file", {"path": "empty"}), ("write_file", {"path": "x", "text": ""}), ("list_files", {}), ("search_files", {"pattern": "x"}),
@@ -146,6 +147,19 @@ def links(who, s, t, one):
         tap.eq((r.get("error") or {}).get("code"), -32002, f"{who}: {str(uri).replace(one, 'SESSION')} is no resource")
     r = t("execute_code", code="open('x', 'w').write('x')")
     tap.eq(blocks(r, "resource_link"), [], f"{who}: a run without a session has no links: its files are gone")
+
+
+def modern_links(who):
+    """2026-07-28 has hints for caches at what is read, and another number for what is not there."""
+    with Server(programs, "--profile", "standard", legacy=None, who=who) as s:
+        one = Tools(s).new()
+        Tools(s)("write_file", session_id=one, path="a", text="linked")
+        got = s.ask("resources/read", uri=f"cordon://{one}/a").get("result") or {"contents": [{}]}
+        tap.eq((got["contents"][0].get("text"), got.get("resultType"), got.get("ttlMs"), got.get("cacheScope")), ("linked", "complete", 0, "private"),
+               f"{who}: {MODERN}: a resource is read, and says that it may not be kept")
+        for uri in (f"cordon://{one}/nothing", "cordon://mcp-" + "a" * 26 + "/a", "file:///etc/passwd"):
+            r = s.ask("resources/read", uri=uri)
+            tap.eq((r.get("error") or {}).get("code"), -32602, f"{who}: {MODERN}: {uri.replace(one, 'SESSION')} is no resource")
 
 
 def pictures(who):
