@@ -48,6 +48,15 @@ class State:
         return sorted((self.path / "audit").glob("*.jsonl"))[-1]
 
 
+def bytes_read(state, *words):
+    """How much `cordon audit WORDS` reads, and what it answers. The kernel adds what a child has read to its parent's count."""
+    def count():
+        return int(re.search(r"rchar: (\d+)", pathlib.Path("/proc/self/io").read_text()).group(1))
+    before = count()
+    answer = state.audit(*words)
+    return count() - before - len(answer[1]), answer
+
+
 def harmless(text):
     return not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
@@ -179,6 +188,21 @@ for who in users():
     shutil.rmtree(s.path / "audit"), shutil.rmtree(s.path / "seal")
     s.run(driver, "make", 3)
     tap.ok("was noted" in s.audit("verify", "--expect", head)[1], f"{who}: all of it gone and begun anew: the noted head tells")
+
+    # --- what show and --since read, as the kernel counts it ---------------------------------------------------------
+    long = State(who)
+    long.run(driver, "make", 3000)
+    whole, (_, out, _) = bytes_read(long, "export")
+    records, last = len(out.splitlines()), json.loads(out.splitlines()[-1])["timestamp"]
+    while int(time.time()) <= last:  # --since knows seconds
+        time.sleep(0.05)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    long.run(driver, "make", 3)
+    for words, want in ((("show", "run-2"), 4), (("tail", "--since", moment), 5), (("export", "--since", moment), 5)):
+        took, (code, out, err) = bytes_read(long, *words, *([] if words[0] == "export" else ["--json"]))
+        tap.ok(code == 0 and len(out.splitlines()) == want and took < whole / 8,
+               f"{who}: audit {words[0]}{' --since' if '--since' in words else ''} of {want} records reads less than an eighth of a log of {records}",
+               f"{took} of {whole} bytes", code, len(out.splitlines()), err)
 
     # --- a full disk -----------------------------------------------------------------------------------------------
     full = State(who)
