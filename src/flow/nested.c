@@ -3,7 +3,9 @@
  * handed on here, and is never more than that run has: its profile, its role and type, its tools, what is left of its
  * memory, its CPU time and its calls. It gets none of its shared folders, and its own /workspace is empty: files of the caller's
  * it reaches by its tools alone, which work on the caller's files by the same open descriptor. So no path of a guest's is resolved by
- * anybody, and what its type may not write it cannot write. The broker runs it, and the supervisor goes on with its clocks. */
+ * anybody, and what its type may not write it cannot write. The broker runs it, and the supervisor goes on with its clocks.
+ *
+ * Waits: fscanf in memory_of; /proc; at once; counts as nothing */
 #include "flow/steps.h"
 
 #include "base/limits.h"

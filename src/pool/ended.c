@@ -6,7 +6,8 @@
  * hold a lock meanwhile, on the file and not on its name: a process that gets it for a file that was removed opens the file again.
  *
  * Waits: flock in *; nobody: LOCK_NB; at once; the holder begins again, the client leaves it to the other one
- *        write in pool_ended_write; the disk; none (the kernel's own); the end is not recorded */
+ *        write in pool_ended_write; the disk; none (the kernel's own); the end is not recorded
+ *        fgets in pool_ended_take; a small file; none (the kernel's own); what is left is taken the next time */
 #include "pool/ended.h"
 
 #include "base/clock.h"

@@ -25,7 +25,8 @@ CALLS = {"curl_multi_poll", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll
          "sigwaitinfo", "sigtimedwait", "sigsuspend", "sem_wait", "sem_timedwait", "pthread_cond_wait", "pthread_cond_timedwait",
          "pthread_join", "pthread_mutex_lock", "mtx_lock", "fsync", "fdatasync", "syncfs", "sync", "msync", "read", "readv", "recv",
          "recvmsg", "recvfrom", "recvmmsg", "write", "writev", "send", "sendmsg", "sendto", "splice", "sendfile", "copy_file_range",
-         "sqlite3_step", "sqlite3_exec", "vfork", "posix_spawn", "posix_spawnp"}
+         "sqlite3_step", "sqlite3_exec", "vfork", "posix_spawn", "posix_spawnp",
+         "fread", "fgets", "fgetc", "getc", "getchar", "getline", "getdelim", "fscanf", "scanf", "el_gets", "el_wgets", "getaddrinfo", "tcdrain"}
 WORDS = {"F_SETLKW", "F_OFD_SETLKW", "SECCOMP_IOCTL_NOTIF_RECV", "SYS_futex", "CLONE_VFORK"}
 AT_ONCE = re.compile(r"\bWNOHANG\b|\bMSG_DONTWAIT\b|\bFUTEX_WAKE\b|\bMS_ASYNC\b")
 
@@ -38,7 +39,7 @@ def blank(text):
 
 def functions(code):
     """(name, first character, last character) of each; the format of the house puts both braces at the margin."""
-    for m in re.finditer(r"^(?!\s|#|typedef|struct \w+ \{|enum|union)[^\n;{}=]*?(\w+)\((?:[^;{}]*)\)[^;{}=]*\n\{\n(.*?)^\}", code, re.M | re.S):
+    for m in re.finditer(r"^(?!\s|#|typedef|(?:struct|enum|union)(?: \w+)? \{)[^\n;{}=]*?(\w+)\((?:[^;{}]*)\)[^;{}=]*\n\{\n(.*?)^\}", code, re.M | re.S):
         yield m.group(1), m.start(2), m.end(2)
 
 
@@ -137,6 +138,9 @@ promise = "/* Why.\n *\n * Waits: poll in a; them; none (NO DEADLINE YET: later)
 case(len(listed_in(promise)[1]) == 1 and "promise" in listed_in(promise)[1][0], "a promise of a deadline is a fault", listed_in(promise))
 case(set(found_in(blank("int a(void)\n{\n    return clone(f, s, CLONE_VM | CLONE_VFORK, 0);\n}\n"), set())) == {("CLONE_VFORK", "a")},
      "a clone that waits for its child's end is a wait")
+case(set(found_in(blank("enum got a(void)\n{\n    return poll(p, 1, 9);\n}\n"), set())) == {("poll", "a")}, "a function that returns an enum is looked at like another")
+stdio = "int a(FILE *f)\n{\n    return fgets(line, 9, f) && sscanf(line, form, &n) == 1;\n}\n"
+case(set(found_in(blank(stdio), set())) == {("fgets", "a")}, "who reads a stream of the C library waits, who reads a text in memory does not", found_in(blank(stdio), set()))
 case(set(found_in(blank("int b(void)\n{\n    return a(1);\n}\n"), {"a"})) == {("a", "b")}, "who calls what waits for its caller's time waits too")
 
 table = []

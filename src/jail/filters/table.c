@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables are for people first: words and one line a rule, so the reader is a splitter of words
  * and not a grammar. It stops at the first mistake, because a half-understood filter must not
- * build. */
+ * build.
+ *
+ * Waits: getline in read_file; a table among the sources, while Cordon is built; none (the kernel's own); an error */
 #include "jail/filters/table.h"
 
 #include "jail/filters/constants.h"

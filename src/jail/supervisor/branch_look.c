@@ -5,7 +5,9 @@
  * The new branch is the one child of the init whose user namespace is directly below the session's and has no ids
  * mapped. Nobody but the session can make such a process (its clone is let pass once, any other is refused), and the
  * ids of its earlier branches were mapped when they were forked. So a relative that is forked at the same time, or
- * that ends, is not taken for it. */
+ * that ends, is not taken for it.
+ *
+ * Waits: getline in maps_shared; /proc; at once; the fork is refused */
 #include "jail/supervisor/branching.h"
 
 #include "jail/supervisor/running.h"

@@ -7,7 +7,9 @@
  * supervisor counts at one call in N, chosen at random: a guest cannot know which, so no process gets far beyond
  * the limit (more than 40 N calls without a count happen once in 10^17), whichever of its processes calls. N is
  * at least the number of descriptors that a count may have to read, so a call costs the same however many there
- * are. Closing any descriptor of a file ends the process's locks on it, so what fdinfo shows is all there is. */
+ * are. Closing any descriptor of a file ends the process's locks on it, so what fdinfo shows is all there is.
+ *
+ * Waits: fgets in count_in; /proc; at once; counts what came */
 #include "jail/outside.h"
 
 #include "sys/fd.h"

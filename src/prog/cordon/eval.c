@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cordon eval`: one condition over one context, over a stream of contexts, or many conditions at
- * once. All memory of a run is taken once, before the first evaluation; a stream of any length needs no more. */
+ * once. All memory of a run is taken once, before the first evaluation; a stream of any length needs no more.
+ *
+ * Waits: getline in stream; whoever writes the contexts; none (a stream is as long as its writer's: a signal ends it); ends with it */
 #include "commands.h"
 #include "expr_common.h"
 #include "options.h"

@@ -9,6 +9,7 @@
  *
  * Waits: poll in next_byte; a person to type; none (a person sits there: a signal ends it); the session's idle
  *          time ends it
+ *        el_wgets in prompt_read; the same person, by next_byte; none (a person sits there: a signal ends it); as there
  *        read in *; nobody: poll said that it is there, or it is non-blocking; at once; comes again */
 #include "prompt.h"
 

@@ -4,7 +4,8 @@
  *
  * It reads lines until cordon monitor, which is its parent and whose death is its own, has no more.
  *
- * Waits: write in main; the file that cordon opened; at once; ended */
+ * Waits: write in main; the file that cordon opened; at once; ended
+ *        fgets in take; cordon monitor; none (it ends with that one's pipe); draws what came */
 #include "base/limits.h"
 #include "image/plot.h"
 #include "jail/confine.h"
