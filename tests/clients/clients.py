@@ -26,12 +26,13 @@ LIBRARIES = {
     "ruby": (["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", str(DRIVERS / "ruby_driver.rb")], [], {}),
 }
 HEAD, TAIL, MORE = LIBRARIES[LIBRARY]
+KNOWN = {"code", "language", "session_id", "timeout_ms", "memory_mb", "max_output_chars"}  # that every library has
 ENV = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **MORE})
 
 
 class Driver:
-    def __init__(self, path):
-        self.process = subprocess.Popen([*HEAD, path, *TAIL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV, text=True, encoding="utf-8")
+    def __init__(self, path, env=()):
+        self.process = subprocess.Popen([*HEAD, path, *TAIL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**ENV, **dict(env)}, text=True, encoding="utf-8")
 
     def tell(self, ask):
         try:
@@ -162,9 +163,50 @@ def over_socket():
     driver.process.wait()
 
 
+# What an operator may close: options of the server, its policy, and what of a run then cannot be had by any argument.
+LIDS = [
+    ("time", ["--timeout", "300ms"], "", [({"code": "sum(range(5 * 10**8))", "timeout_ms": 3600000}, "reason", ["wall time limit of 0.300s"])]),
+    ("memory and output", ["--memory", "200m", "--output", "1000"], "",
+     [({"code": "x = bytearray(400 << 20)", "memory_mb": 4000}, "status", ["memory", "error"]), ({"code": "print('x' * 5000)", "max_output_chars": 1 << 30}, "truncated", [True])]),
+    ("profile", [], "run: {profiles: [strict]}\n",
+     [({"code": "import ctypes", **more}, "status", ["blocked"]) for more in ({}, *({name: "open"} for name in ("profile", "policy", "role", "state", "env", "workspace", "options")))]),
+    ("approval", [], "approval: {mode: HITL, expiry: 200ms}\n", [({"code": "print(1)", **more}, "status", ["denied"]) for more in ({}, {"approval": "AUTONOMOUS"}, {"approve": True})]),
+]
+
+
+def under_lids():
+    """What the operator has closed stays closed, whatever the library is told: an argument that it does not have is an error of its language, or nothing."""
+    folder = pathlib.Path(tapsys.House.of("root")["CORDON_STATE"]) / f"lids-{LIBRARY}"
+    folder.mkdir(mode=0o700)
+    for what, options, policy, rows in LIDS:
+        path, file = folder / "s", folder / "policy.yaml"
+        file.write_text(policy)
+        server = mcptest.start(programs, ["--socket", str(path), "--policy", str(file), *options])
+        mcptest.appears(lambda: mcptest.connects(path))
+        driver = Driver(str(path))
+        for args, field, want in rows:
+            answer = driver.tell({"do": "run", "args": args})
+            raised = answer.get("raised")
+            tap.ok((answer.get("result") or {}).get(field) in want if not raised else "the driver" not in raised and not {*args} <= KNOWN,
+                   f"{LIBRARY}, the lid of {what}: {', '.join(args)} does not lift it", args, answer)
+        answer = driver.tell({"do": "session", "args": {"workspace": "stdio"}, "as": "w"})
+        tap.ok(answer.get("raised") == "Failed" and "none of that name" in str(answer), f"{LIBRARY}, the lid of {what}: a workspace that was not given is refused", answer)
+        driver.end()
+        server.terminate()
+        server.wait(mcptest.PATIENCE)
+    (folder / "cordon").mkdir()
+    (folder / "cordon/policy.yaml").write_text("run: {profiles: [strict]}\n")
+    driver = Driver("-", {"XDG_CONFIG_HOME": str(folder)})  # its own server, with --profile standard
+    answer = driver.tell({"do": "run", "args": {"code": "1"}})
+    tap.ok("ServerGone" in str(answer.get("raised")) or driver.end() != 0, f"{LIBRARY}: a server of its own does not begin with a profile beyond the policy", answer)
+    driver.process.kill()
+    driver.process.wait()
+
+
 for name in ("stdio", "socket"):
     made = tapsys.cordon(programs, ["workspace", "create", name])
     tap.ok(made.code == 0, f"{LIBRARY}: a workspace is made for the server", made.story())
 over_stdio()
 over_socket()
+under_lids()
 tap.done()

@@ -31,8 +31,8 @@ def config(name, uid, use):
     return {"XDG_CONFIG_HOME": str(top)}
 
 
-def begin():
-    server = start(programs, ["--socket", str(path), "--all-users"], env={"CORDON_STATE": str(state), **config("server", 0, "required")})
+def begin(*options, where=state):
+    server = start(programs, ["--socket", str(path), "--all-users", *options], env={"CORDON_STATE": str(where), **config("server", 0, "required")})
     appears(lambda: connects(path))
     return server
 
@@ -101,7 +101,8 @@ tap.ok(r.code == 125 and "ctypes" in r.err, "required: what the judge refuses is
 r, bad = user("check", "-c", "print(1)"), user("check", "--json", "-c", "import ctypes")
 tap.eq((r.code, bad.code, bad["is_safe"]), (0, 1, False), "required: check goes through the server", r.err, bad.out)
 refused(user("exec", "--json", "--", "/bin/true"), "exec, which the server's table does not have,")
-refused(user("run", "--json", "--profile", "standard", "-c", "1"), "an option that is not a client's to choose")
+for option, value in (("--profile", "standard"), ("--role", "analyze"), ("--policy", programs.dir / "client/cordon/policy.yaml")):
+    refused(user("run", "--json", option, value, "-c", "1"), f"{option}, which is not a client's to choose,")
 with Server(programs, who="user", env=ENV) as s:
     r = s.tool("execute_code", code="1")
     tap.ok(r["isError"] and "daemon.use" in text(r), "required: a server that the user starts runs nothing", r)
@@ -114,6 +115,13 @@ server.send_signal(signal.SIGINT)
 stop(server)
 config("client", ROOTLESS, "required")
 refused(user("run", "--json", "-c", "1"), "a run where no server answers")
+for given, wanted, code, member, words in ((["--timeout", "300ms"], ["--timeout", "10m"], "sum(range(5 * 10**8))", "reason", ["wall time limit of 0.300s"]),
+                                           (["--memory", "200m"], ["--memory", "4g"], "x = bytearray(400 << 20)", "status", ["memory", "error"])):
+    server = begin(*given, where=programs.dir / given[0])  # no breaker of another server is open
+    r = user("run", "--json", *wanted, "-c", code)
+    tap.ok(r[member] in words, f"required: {' '.join(wanted)} does not pass the server's {given[1]}", r.code, r.out, r.err)
+    server.send_signal(signal.SIGINT)
+    stop(server)
 impostors()
 config("client", ROOTLESS, "preferred")
 tap.eq(user("run", "-c", "6 * 7").out, "42\n", "preferred: without a server a run is the command line's own")
