@@ -3,10 +3,12 @@
 """Runners that wait with policy, gate, audit and a child of the pool open: what changes meanwhile reaches the next run."""
 import os
 import shutil
+import signal
 import sys
 
 import tapsys
-from mcptest import Server, appears, named, text
+import traces
+from mcptest import Server, appears, gone, named, text
 from tapsys import Tap
 
 tap = Tap()
@@ -46,6 +48,22 @@ def pool(what):
     return sum(t[what] for t in cordon("pool", "status", "--json").json["templates"])
 
 
+def lends(server, before, **more):
+    """Whether a run has a child that was lent for it, after BEFORE others. It goes on meanwhile: another runner waits, so none is prepared beside it, and no child is
+    lent but its own."""
+    number = server.send("tools/call", name="execute_code", arguments={"code": "while True: pass", **more})
+    lent = appears(lambda: cordon("pool", "status", "--json").json["leases"] == before + 1)
+    server.tell("notifications/cancelled", requestId=number)
+    appears(lambda: not named(server.process.pid, "cordon-runner"))
+    return lent
+
+
+def another_pool():
+    cordon("pool", "stop", "--force")
+    cordon("pool", "start", "--size", "4")
+    appears(lambda: pool("ready") == 4)
+
+
 def value(server, **more):
     r = server.tool("execute_code", code="6 * 7", **more)
     return (r.get("structuredContent") or {}).get("value"), text(r)
@@ -64,6 +82,17 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
     tap.eq(value(s)[0], "42", "a run by a runner that was prepared")
     tap.ok(prepared(s) != ready, "a runner that was taken is replaced")
     tap.eq(value(s, timeout_ms=5000, memory_mb=64)[0], "42", "a run with tighter limits than were expected gives that child back and takes another")
+    prepared(s)
+    r = s.tool("execute_code", code="len(bytearray(200 << 20))", memory_mb=64)
+    tap.ok(r["isError"] and "MemoryError" in text(r), "tighter limits than were expected hold for a run by a runner that was prepared", r)
+    prepared(s)
+    tap.eq(value(s)[0], "42", "the run after one with tighter limits")
+
+    ready = prepared(s)
+    for p in ready:
+        os.kill(p, signal.SIGKILL)
+    gone(ready)
+    tap.ok(value(s)[0] == "42" and not set(prepared(s)) & set(ready), "runners that are killed while they wait: the next run goes on, and others wait")
 
     prepared(s)
     policy.write_text("version: 1\nno_such_key: 1\n")
@@ -89,8 +118,22 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
     prepared(s)
     cordon("pool", "stop", "--force")
     tap.eq(value(s)[0], "42", "the pool is gone, and the child of a runner that waits with it: the next run goes without")
-    cordon("pool", "start", "--size", "4")
+    another_pool()
     tap.eq(value(s)[0], "42", "another pool is there: the next run")
+    for what, more in (("", {}), (" and tighter limits", {"memory_mb": 64})):
+        prepared(s)
+        another_pool()
+        tap.ok(lends(s, 0, **more), f"another pool{what} while runners wait: the next run has a child of the new one")
+    another_pool()
+    tap.eq(value(s)[0], "42", "a run by a runner that waited through all of that")
+    prepared(s)
+    appears(lambda: pool("lent") == 1)  # that of the runner that is taken next; the other still waits with one of an older pool
+    before = cordon("pool", "status", "--json").json
+    for p in traces.children(before["pid"]):  # the templates; what was forked from them ends with them
+        os.kill(p, signal.SIGKILL)
+    appears(lambda: pool("ready") == 4)
+    tap.ok(lends(s, before["leases"]), "templates that died while runners wait, and the children of those with them: the next run has a new child")
+    tap.eq(value(s)[0], "42", "a run after templates died")
 
     prepared(s)
     before = state.with_name("before")
