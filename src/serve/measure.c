@@ -11,6 +11,8 @@ static enum serve_end end_of(const struct serve_job *job)
         return SERVE_END_CRASHED;
     if (job->cancelled || r->kill_ns)
         return SERVE_END_CANCELLED;
+    if (r->killed) /* it may have told of output before, and of no result */
+        return SERVE_END_CRASHED;
     if (r->status == 0)
         return SERVE_END_OK;
     if (r->status == STATUS_LIMIT)

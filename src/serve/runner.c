@@ -197,8 +197,10 @@ void serve_runner_take(struct serve_runner *r)
     if (!gone)
         return;
     r->pid = 0;
-    if (!r->done)
+    if (!r->done) {
+        r->killed = WIFSIGNALED(status);
         r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
     fd_close(fd_take(&r->pidfd));
     fd_close(fd_take(&r->out));
     fd_close(fd_take(&r->err));

@@ -26,6 +26,7 @@ struct serve_runner {
     uint64_t kill_ns; /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
     bool flooded;     /* it printed more than LIMIT_SERVE_ANSWER and was killed */
     bool done;        /* it said that everything is printed: only its end is to come */
+    bool killed;      /* a signal ended it before that: what it printed is not whole */
     int status;       /* exit status, 128 + n for a signal; once it is done or reaped */
 };
 

@@ -4,11 +4,13 @@
 import os
 import re
 import signal
+import subprocess
 import sys
+import time
 
 import tapsys
 from httptest import Site, Wire
-from mcptest import appears, named
+from mcptest import Connection, appears, named
 from tapsys import Tap
 
 tap = Tap()
@@ -19,6 +21,7 @@ NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?|\+Inf|NaN)")
 PARTS = ("_bucket", "_sum", "_count")
+BOUNDS = ["0.001", "0.002", "0.005", "0.010", "0.025", "0.050", "0.100", "0.250", "0.500", "1.000", "2.500", "5.000", "10.000", "30.000", "60.000", "300.000", "+Inf"]
 
 
 def family_of(name, kinds):
@@ -136,13 +139,17 @@ def counted():
         r = s.get("/metrics")
         tap.ok(r.status == 200 and r.fields["content-type"].startswith("text/plain; version=0.0.4"), "--metrics answers in the text format of Prometheus", r.status, r.fields)
         tap.eq((s.get("/health").status, s.get("/health").body), (200, b"ok\n"), "--metrics: /health is 200 while the server takes work")
+        before = time.monotonic()
         for code, more in (("print(1)", {}), ("2", {}), ("import sys\nsys.exit(3)", {}), ("while True: pass", {"timeout_ms": 300}), ("def (", {})):
             s.tool("execute_code", code=code, **more)
         s.tool("wait_job", job_id="job-" + "a" * 26)
         f = s.measure()
         tap.eq(ended(f, "run", "ok", "error", "limit", "never_ran", "cancelled", "crashed"), [2, 1, 1, 1, 0, 0], "runs are counted by how they ended")
         tap.eq((value(f, "cordon_serve_requests_total", verb="run"), value(f, "cordon_serve_refused_total")), (5, 1), "requests and refusals of the server itself are counted")
-        tap.ok(value(f, "cordon_serve_duration_seconds_count", verb="run") == 5 and value(f, "cordon_serve_duration_seconds_sum", verb="run") >= 0.3, "the times of runs are a histogram")
+        bars = {dict(labels)["le"]: v for (name, labels), v in f.items() if name == "cordon_serve_duration_seconds_bucket" and dict(labels)["verb"] == "run"}
+        total = value(f, "cordon_serve_duration_seconds_sum", verb="run")
+        tap.ok(value(f, "cordon_serve_duration_seconds_count", verb="run") == 5 and 0.3 <= total <= time.monotonic() - before, "the times of runs are a histogram, whose sum is what they took", total)
+        tap.eq((list(bars), bars.get("0.250", 5) < 5, bars.get("300.000")), (BOUNDS, True, 5), "a run of 300 ms is in none of the buckets below that, and in all that are far above it", bars)
         tap.eq((value(f, "cordon_gate_slots"), value(f, "cordon_gate_running"), value(f, "cordon_gate_queue")), (7, 0, 0), "slots, what has one and what waits for one are told")
         tap.eq((value(f, "cordon_pool_up"), value(f, "cordon_gate_breakers", state="open")), (0, 0), "a pool that is not there and breakers that are closed are told as that")
         made = s.tool("session", action="new")["structuredContent"]["session_id"]
@@ -168,6 +175,127 @@ def counted():
         held.close()
 
 
+def told(site, **wanted):
+    """Waits for these values of figures without labels; what there is instead."""
+    def look():
+        f = site.measure()
+        return {name: value(f, "cordon_" + name) for name in wanted}
+    appears(lambda: look() == wanted)
+    return look()
+
+
+def clients():
+    folder = programs.dir / "clients"
+    folder.mkdir(mode=0o700)
+    path = folder / "mcp"
+    began = int(time.time())
+    with Measured("--socket", str(path), "--profile", "standard", "--answer", "100ms", env={"CORDON_STATE": str(programs.dir / "clients-state")}) as s:
+        f = s.measure()
+        tap.ok(began <= value(f, "cordon_serve_start_time_seconds") <= time.time(), "the moment at which the server began is told", value(f, "cordon_serve_start_time_seconds"))
+        tap.eq([value(f, "cordon_serve_" + n) for n in ("clients", "clients_total", "clients_refused_total", "results_kept", "draining", "fronts_ended_total")], [1, 0, 0, 0, 0, 0],
+               "before anybody came there is the one client of HTTP")
+        with Connection(path), Connection(path):
+            tap.eq(told(s, serve_clients=3, serve_clients_total=2), {"serve_clients": 3, "serve_clients_total": 2}, "clients of the socket are told one by one")
+        tap.eq(told(s, serve_clients=1, serve_clients_total=2), {"serve_clients": 1, "serve_clients_total": 2}, "clients that left are told as having come")
+        if os.geteuid() == 0:
+            subprocess.run(["/usr/bin/unshare", "-U", "--map-root-user", "/usr/bin/python3", "-c", "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.recv(1)", str(path)],
+                           check=False, stderr=subprocess.DEVNULL)
+            tap.eq(told(s, serve_clients_refused_total=1, serve_clients_total=2), {"serve_clients_refused_total": 1, "serve_clients_total": 2}, "a connection that is turned away is counted as that")
+        else:
+            tap.skip("a connection that is turned away is counted as that", "needs root")
+        r = carried(s, "import time\ntime.sleep(0.5)")
+        tap.eq(told(s, serve_results_kept=1), {"serve_results_kept": 1}, "the result of a job that is kept for its client is told", r)
+
+
+def gates():
+    """One slot, so that the second run waits; a person is asked for those of a stricter policy."""
+    policy, env = programs.dir / "gates.yaml", {"CORDON_STATE": str(programs.dir / "gates")}
+    policy.write_text("version: 1\nrates: {concurrent: 1}\nbreakers: {failures: 100}\n")
+
+    def command(*words):
+        return tapsys.cordon(programs, list(words), env=env)
+    with Measured("--policy", str(policy), "--profile", "standard", "--timeout", "10m", env=env) as s:
+        s.tool("execute_code", code="1")
+        none = {"gate_parked": 0, "gate_stopped": 0, "gate_stops_total": 0, "gate_waited_total": 0, "gate_admitted_total": 1, "gate_planned_total": 1, "gate_released_total": 1}
+        tap.eq(told(s, **none), none, "one run was given a slot and a plan and came to its end")
+        with s.connect() as a, s.connect() as b:
+            a.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
+            told(s, gate_running=1)
+            b.send(s.modern("tools/call", name="execute_code", arguments={"code": "1"}))
+            want = {"gate_running": 1, "gate_queue": 1, "gate_slots": 1, "gate_waited_total": 1, "gate_released_total": 1}
+            tap.eq(told(s, **want), want, "a run that waits for the slot of another is told")
+            command("stop", "--why", "a test")
+            want = {"gate_running": 0, "gate_queue": 0, "gate_stopped": 1, "gate_stops_total": 1, "gate_stopped_runs_total": 1}
+            tap.eq(told(s, **want), want, "cordon stop is told, and the run that it ended")
+        command("resume")
+        tap.eq(told(s, gate_stopped=0, gate_stops_total=1), {"gate_stopped": 0, "gate_stops_total": 1}, "cordon resume is told")
+        with s.connect() as a:
+            a.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
+            told(s, gate_running=1)
+            for runner in named(s.process.pid, "cordon-runner"):
+                os.kill(runner, signal.SIGKILL)
+            a.reply()
+        s.tool("execute_code", code="1")
+        tap.eq(told(s, gate_lost_total=1), {"gate_lost_total": 1}, "a slot whose owner was killed is counted")
+        tap.ok(appears(lambda: ended(s.measure(), "run", "crashed") == [1]), "a run whose runner was killed is counted as crashed")
+        policy.write_text("version: 1\napproval: {mode: HITL, expiry: 10m}\n")
+        with s.connect() as a:
+            a.send(s.modern("tools/call", name="execute_code", arguments={"code": "1"}))
+            want = {"gate_parked": 1, "gate_asked_total": 1, "gate_denied_total": 0, "gate_approved_total": 0}
+            tap.eq(told(s, **want), want, "a run that waits for the word of a person is told")
+            command("approve", "no", command("approve", "list", "--json").json[0]["id"], "--why", "a test")
+            a.reply()
+            want = {"gate_parked": 0, "gate_asked_total": 1, "gate_denied_total": 1, "gate_approved_total": 0}
+            tap.eq(told(s, **want), want, "the word of a person is counted")
+
+
+def carried(site, code):
+    """The result of a run; of one that goes on, once its program has begun."""
+    r = site.tool("execute_code", code=code)["structuredContent"]
+    job = r.get("job_id")
+    while r["status"] == "running" and r["stdout"] != "begun\n":
+        r = site.tool("wait_job", job_id=job)["structuredContent"]
+    return r
+
+
+def breakers():
+    """Two breakers open, that of the command and that of the error. A shorter cooldown in the policy makes the next run the probe of one."""
+    policy = programs.dir / "breakers.yaml"
+    text = "version: 1\nrates: {{executions: 1000, window: 1ms}}\nbreakers: {{failures: 3, cooldown: {}, counts: [error]}}\n"
+    for code, states, closed in (("print('begun', flush=True)\n" + FOREVER, [1, 1], 0), ("1", [1, 0], 1)):
+        what, env = "closed it" if closed else "goes on", {"CORDON_STATE": str(programs.dir / f"breakers-{closed}")}
+        policy.write_text(text.format("10m"))
+        with Measured("--policy", str(policy), "--profile", "standard", "--timeout", "10m", "--answer", "500ms", env=env) as s:
+            ends = [carried(s, "raise ValueError('x')")["status"] for _ in range(3)] + [carried(s, code)["status"]]
+            tap.eq(ends, ["error"] * 3 + ["denied"], f"breakers open with the third failure, before the probe of one {what}")
+            f = s.measure()
+            tap.eq([value(f, "cordon_gate_breakers", state=w) for w in ("open", "half_open")], [2, 0], f"breakers that are open are told, before the probe of one {what}")
+            policy.write_text(text.format("1ms"))
+            r = carried(s, code)
+            want = {"gate_breaker_opened_total": 2, "gate_breaker_probed_total": 1, "gate_breaker_closed_total": closed, "gate_refused_total": 1}
+            tap.eq(told(s, **want), want, f"breakers that opened are counted, the run that they refused, and the probe of one, which {what}", r)
+            tap.eq([value(s.measure(), "cordon_gate_breakers", state=w) for w in ("open", "half_open")], states, f"the states of breakers are told when the probe of one {what}")
+
+
+def pools():
+    env = {"CORDON_STATE": str(programs.dir / "pools")}
+    tapsys.cordon(programs, ["pool", "start", "--size", "2"], env=env)
+
+    def children(state):
+        return value(s.measure(), "cordon_pool_children", template="strict", state=state)
+    with Measured("--timeout", "10m", env=env) as s:
+        tap.ok(appears(lambda: children("ready") == 2), "children of a pool that wait are told by template", children("ready"))
+        status = tapsys.cordon(programs, ["pool", "status", "--json"], env=env).json
+        want = {"pool_up": 1, "pool_sessions": 0, "pool_leases_total": 0, "pool_declined_total": 0, "pool_waiting_memory_bytes": status["waiting_memory"]}
+        tap.eq((told(s, **want), children("lent")), (want, 0), "a pool of which nobody took anything is told as that")
+        with s.connect() as a:
+            a.send(s.modern("tools/call", name="execute_code", arguments={"code": "while True: pass"}))
+            tap.ok(appears(lambda: children("lent") >= 1), "a child that a run has is told as lent", children("lent"))
+            status = tapsys.cordon(programs, ["pool", "status", "--json"], env=env).json
+            tap.eq(value(s.measure(), "cordon_pool_leases_total"), status["leases"], "the children that were lent so far are counted as the pool counts them")
+    tapsys.cordon(programs, ["pool", "stop", "--force"], env=env)
+
+
 def strangers():
     with Measured() as s:
         tap.eq([s.get(p).status for p in ("/mcp", "/", "/metrics/", "/metrics?x=1")], [404, 404, 404, 200], "--metrics: there are two paths, and no others")
@@ -182,6 +310,10 @@ def strangers():
 
 parser_itself()
 counted()
+clients()
+gates()
+breakers()
+pools()
 strangers()
 tapsys.cordon(programs, ["pool", "stop", "--force"])
 tap.done()
