@@ -43,7 +43,7 @@ tidy-deep: build build-cross	## clang-tidy to its analyzer's own bound, which ta
 bench: build		## what it costs beside its peers (BENCH="exec --rounds 50"; BENCH_STRICT=1)
 	@bench/run build $(BENCH)
 
-official: build		## the official inspector and clients of MCP at cordon serve; installs them from npm
+official: build		## the official inspector and clients of MCP at cordon serve, and the types of the Node library; installs them from npm
 	@scripts/conformance $(CURDIR) official
 	@/usr/bin/python3 tests/system/official.py build $(CURDIR)
 

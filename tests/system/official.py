@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The official inspector and the official clients, v1 and v2, at `cordon serve --stdio`. `make official` installs them and runs this;
+"""The official inspector and the official clients, v1 and v2, at `cordon serve --stdio`, and the compiler of TypeScript. `make official` installs them and runs this;
 without them it fails. Usage: official.py BUILD SOURCE"""
 import json
 import pathlib
@@ -38,6 +38,13 @@ def inspector():
         tap.ok(r.returncode == 0 and "42" in r.stdout, f"the official inspector runs code in the {era} era", r.stdout[-1500:])
 
 
+def types():
+    """The types of the Node library, by the compiler: a use that they forbid and do not is an error of it, too."""
+    strict = ["--strict", "--noEmit", "--module", "nodenext", "--target", "es2022"]
+    r = run(modules / ".bin/tsc", *strict, source / "tests/official/types.mts")
+    tap.ok(r.returncode == 0, "the compiler of TypeScript reads the types of the Node library, lets through what they allow and refuses what they do not", r.stdout[-1500:])
+
+
 def drive(kind, *options):
     r = run(source / "tests/official/drive.mjs", kind, home, *SERVE, "--workspaces", "official", *options)
     try:
@@ -61,6 +68,7 @@ def clients():
 installed = home / "installed"
 if installed.is_file() and installed.read_bytes() == (source / "tests/official/package-lock.json").read_bytes():
     inspector()
+    types()
     clients()
     tapsys.cordon(programs, ["pool", "stop", "--force"])
 else:
