@@ -2,6 +2,7 @@
 /* The library through its public header: every memory size, every damaged byte, and explanations
  * against an exhaustive search. What it answers is compared with CPython elsewhere. */
 #include "base/tap.h"
+#include "base/utf8.h"
 #include "cordon.h"
 
 static const char schema_text[] =
@@ -392,6 +393,57 @@ static void contexts(void)
     tap_ok(good, "a schema of 150 keys is read");
 }
 
+/* Whether TEXT has whole characters only. */
+static bool whole(const char *text)
+{
+    return utf8_valid_prefix(text, strlen(text)) == strlen(text);
+}
+
+/* Texts that do not fit, at every size: of one, two, three and four bytes a character. */
+static void cuts(void)
+{
+    static const char letters[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
+    const struct cordon_value v = {.type = CORDON_STR, .s = letters, .len = strlen(letters)};
+    const struct cordon_error at = {.line = 1, .offset = 1, .end = 2, .column = 2, .end_column = 3};
+    char text[700] = "{\"keys\":[\"", out[600];
+    struct cordon_error err = {0};
+    struct cordon_schema *wide;
+    struct cordon_program *p;
+    struct cordon_value ignored;
+    size_t used = strlen(text);
+    for (int i = 0; i < 40; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s", letters);
+    snprintf(text + used, sizeof text - used, "\"]}");
+    if (!tap_ok(cordon_schema_read(text, strlen(text), work, sizeof work, &wide, &err) == 0,
+                "a schema whose key has 400 bytes is read"))
+        return;
+    bool good = true;
+    for (size_t size = 1; size < sizeof out; size++) {
+        cordon_repr(&v, NULL, out, size);
+        good = good && whole(out) && strlen(out) < size;
+        cordon_json(&v, NULL, out, size);
+        good = good && whole(out);
+        cordon_prompt(wide, out, size);
+        good = good && whole(out);
+        cordon_caret(&at, letters, strlen(letters), out, size);
+        good = good && whole(out);
+    }
+    tap_ok(good, "a text that is cut to any size has whole characters only");
+    char source[500], context[500];
+    size_t len;
+    const char *key = cordon_schema_key(wide, 0, &len);
+    snprintf(source, sizeof source, "ctx['%.*s']", (int)len, key);
+    snprintf(context, sizeof context, "{\"%.*s\": []}", (int)len, key);
+    struct cordon_ctx *c = cordon_ctx_init(ctx_mem, sizeof ctx_mem, wide, 0);
+    int r = cordon_compile(wide, source, strlen(source), program_mem, sizeof program_mem, &p, &err);
+    if (r == 0)
+        r = cordon_ctx_json(c, context, strlen(context), out, sizeof out, &err);
+    if (r == 0)
+        r = cordon_eval(p, c, scratch, sizeof scratch, &ignored, &err);
+    tap_ok(r == CORDON_TYPE_ERROR && strstr(err.message, "holds a list") && whole(err.message),
+           "an error that names a key of 400 bytes has whole characters only");
+}
+
 int main(void)
 {
     struct cordon_error err;
@@ -410,5 +462,6 @@ int main(void)
     findings();
     certificates();
     contexts();
+    cuts();
     return tap_done();
 }
