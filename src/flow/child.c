@@ -251,7 +251,7 @@ static bool say_who_stopped(struct flow *f)
     return true;
 }
 
-/* It ended before it could be told to go, and the host did not do it (lost.c): the judge died of the
+/* It ended before it could be told to go, and the host did not do it (retry.c): the judge died of the
  * program, or the caller stopped it. */
 static int died_early(struct flow *f)
 {
