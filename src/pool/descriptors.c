@@ -16,7 +16,11 @@ static size_t used(const struct pool_holder *h)
 {
     size_t n = OWN + h->conns * CLIENT + h->sessions.alive * JAIL_CHILD_RIDE;
     for (size_t i = 0; i < POOL_CLIENTS; i++)
-        n += h->conn[i].state == POOL_CONN_BRANCH ? JAIL_CHILD_RIDE : 0;
+        n += h->conn[i].state == POOL_CONN_BRANCH ? JAIL_CHILD_RIDE + 1 : 0;
+    for (size_t i = 0; i < sizeof h->sessions.session / sizeof *h->sessions.session; i++) {
+        const struct pool_held *held = h->sessions.session[i].child;
+        n += held && held->owner >= 0;
+    }
     for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++) {
         const struct pool_warm *w = &h->warm[i];
         n += w->template ? TEMPLATE : 0;

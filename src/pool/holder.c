@@ -36,6 +36,7 @@ static void handle(struct pool_holder *h, uint64_t event)
 {
     size_t at = (uint32_t)event;
     struct signalfd_siginfo info;
+    struct pool_session *s;
     switch ((enum pool_event)(event >> 32)) {
     case POOL_EVENT_ACCEPT:
         pool_conn_accept(h);
@@ -54,6 +55,11 @@ static void handle(struct pool_holder *h, uint64_t event)
     case POOL_EVENT_SESSION:
         if (h->sessions.session[at].child)
             pool_session_event(h, &h->sessions.session[at]);
+        return;
+    case POOL_EVENT_OWNER:
+        s = pool_registry_serial(&h->sessions, at);
+        if (s && s->child)
+            pool_session_end_to_record(h, s, "the server that made it ended");
         return;
     }
 }

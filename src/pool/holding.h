@@ -90,6 +90,7 @@ struct pool_held {
     uint64_t pid;         /* on the host, for those who measure */
     uint64_t rest_cpu_us; /* its CPU time when it was last stopped */
     uint64_t held_bytes;  /* memory and files, looked up once while it rests; 0: not yet */
+    int owner;            /* pidfd of the process that it ends with; -1: none */
 };
 
 struct pool_holder {
@@ -124,7 +125,8 @@ enum pool_event {
     POOL_EVENT_SIGNAL,
     POOL_EVENT_SEAT,
     POOL_EVENT_TEMPLATE,
-    POOL_EVENT_SESSION
+    POOL_EVENT_SESSION,
+    POOL_EVENT_OWNER, /* the serial number of a session: an entry may be another's by now */
 };
 ERR_MUST_USE int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
                                    struct err *err);
@@ -224,7 +226,10 @@ void pool_session_rest(struct pool_session *s); /* nothing of it runs between tw
 /* Ends an idle session whose CPU time moved although it was stopped. */
 void pool_session_check_rest(struct pool_holder *h, struct pool_session *s);
 void pool_session_event(struct pool_holder *h, struct pool_session *s); /* its process is gone */
-void pool_session_died(struct pool_holder *h, struct pool_session *s);  /* ... and why */
+/* It ends with this process. Takes PIDFD, which stays the caller's on an error. */
+ERR_MUST_USE int pool_session_own(struct pool_holder *h, struct pool_session *s, int pidfd,
+                                  struct err *err);
+void pool_session_died(struct pool_holder *h, struct pool_session *s); /* ... and why */
 void pool_session_record(struct pool_holder *h, struct pool_session *s, int fd);
 
 #endif

@@ -112,6 +112,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
     *held = (struct pool_held){.child = *child,
                                .from = w,
                                .start = w->starts,
+                               .owner = -1,
                                .pid = (uint64_t)sys_pidfd_pid(child->guest)};
     w->sessions++;
     w->served++;
@@ -124,6 +125,16 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
                           &err) < 0)
         s->died_ns = h->now; /* not to be watched, not to be kept */
     return s;
+}
+
+int pool_session_own(struct pool_holder *h, struct pool_session *s, int pidfd, struct err *err)
+{
+    struct pool_held *held = s->child;
+    base_assert(held->owner < 0);
+    int r = pool_holder_watch(h, pidfd, POOL_EVENT_OWNER, (uint32_t)s->serial, err);
+    if (r == 0)
+        held->owner = pidfd;
+    return r;
 }
 
 bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct pool_session *s)
@@ -184,6 +195,9 @@ static void end_session(struct pool_holder *h, struct pool_session *s, const cha
             pool_conn_state(h, conn, POOL_CONN_IDLE);
     }
     epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->child.guest, NULL);
+    if (held->owner >= 0) /* others have it, too */
+        epoll_ctl(h->epoll, EPOLL_CTL_DEL, held->owner, NULL);
+    fd_close(held->owner);
     jail_child_kill(&held->child);
     int dying = fd_take(&held->child.guest);
     jail_child_close(&held->child);

@@ -351,17 +351,29 @@ int pool_client_branch(struct pool_client *c, const char *name, const char *note
     return r;
 }
 
-int pool_client_layers(struct pool_client *c, const struct jail_child *session,
-                       struct pool_answer *ret, struct err *err)
+/* About the session that is lent; the descriptors stay the caller's. */
+static int tell(struct pool_client *c, enum wire_type type, int *fds, size_t count,
+                struct pool_answer *ret, struct err *err)
 {
-    const struct pool_request q = {.type = WIRE_SESSION_LAYERS};
-    int fds[POOL_REQUEST_RIDE] = {session->laid, session->lower}, back = -1;
-    int r = send_with(c, &q, fds, POOL_REQUEST_RIDE, err);
+    const struct pool_request q = {.type = type};
+    int back = -1, r = send_with(c, &q, fds, count, err);
     *ret = (struct pool_answer){0};
     if (r == 0)
         r = take_reply(c, 0, &back, ret, err);
     fd_close(back);
     return r;
+}
+
+int pool_client_layers(struct pool_client *c, const struct jail_child *session,
+                       struct pool_answer *ret, struct err *err)
+{
+    int fds[POOL_REQUEST_RIDE] = {session->laid, session->lower};
+    return tell(c, WIRE_SESSION_LAYERS, fds, POOL_REQUEST_RIDE, ret, err);
+}
+
+int pool_client_owner(struct pool_client *c, int pidfd, struct pool_answer *ret, struct err *err)
+{
+    return tell(c, WIRE_SESSION_OWNER, &pidfd, 1, ret, err);
 }
 
 /* Sealed: the holder reads it in one go, and nobody changes it meanwhile. */

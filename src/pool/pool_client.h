@@ -103,6 +103,9 @@ ERR_MUST_USE int pool_client_branch(struct pool_client *c, const char *name, con
 /* The holder keeps `laid` and `lower` of the session that is lent. Declined, or an error: it must not go on. */
 ERR_MUST_USE int pool_client_layers(struct pool_client *c, const struct jail_child *session,
                                     struct pool_answer *ret, struct err *err);
+/* The session that is lent, and every branch of it, ends with that process. Declined, or an error: it would stay behind. */
+ERR_MUST_USE int pool_client_owner(struct pool_client *c, int pidfd, struct pool_answer *ret,
+                                   struct err *err);
 /* Gives back what is lent, over or not. RECORD (one line of JSON, may be NULL) is kept with the session. The next client
  * finds NOTE in its loan; empty: as it was. The holder does not look at it. */
 ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char *reason,

@@ -84,9 +84,9 @@ static int malformed(struct err *err, enum wire_type type, const char *what)
 
 size_t pool_request_descriptors(enum wire_type type)
 {
-    return type == WIRE_SESSION_LAYERS                     ? POOL_REQUEST_RIDE
-           : type == WIRE_BACK || type == WIRE_SESSION_NEW ? 1
-                                                           : 0;
+    return type == WIRE_SESSION_LAYERS ? POOL_REQUEST_RIDE
+           : type == WIRE_BACK || type == WIRE_SESSION_NEW || type == WIRE_SESSION_OWNER ? 1
+                                                                                         : 0;
 }
 
 /* False for what is no request. */
@@ -144,6 +144,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         truth(w, &q->yes);
         return true;
     case WIRE_SESSION_LAYERS:
+    case WIRE_SESSION_OWNER:
         return true;
     default:
         return false;

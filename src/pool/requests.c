@@ -224,6 +224,35 @@ static void on_layers(struct pool_holder *h, struct pool_conn *conn, int *fds)
     pool_conn_agree(h, conn, conn->session->name);
 }
 
+/* Once: whom a session belongs to does not change. */
+static void on_owner(struct pool_holder *h, struct pool_conn *conn, int *pidfd)
+{
+    struct err err = ERR_INIT;
+    const struct pool_held *held = conn->session ? conn->session->child : NULL;
+    if (conn->state != POOL_CONN_CALL || !held || held->owner >= 0 || *pidfd < 0) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "no session was lent that could have an owner");
+    } else if (pool_session_own(h, conn->session, *pidfd, &err) < 0) {
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "no process to watch: %.120s", err.msg);
+    } else {
+        *pidfd = -1;
+        pool_conn_agree(h, conn, conn->session->name);
+    }
+}
+
+/* A branch belongs to whom its session belongs to. */
+static int same_owner(struct pool_holder *h, struct pool_session *s, const struct pool_session *of,
+                      struct err *err)
+{
+    const struct pool_held *held = of->child;
+    const int owner = held->owner < 0 ? -1 : fcntl(held->owner, F_DUPFD_CLOEXEC, 3);
+    if (held->owner < 0)
+        return 0;
+    int r = owner < 0 ? err_sys(err, "the session's owner") : pool_session_own(h, s, owner, err);
+    if (r < 0)
+        fd_close(owner);
+    return r;
+}
+
 /* The packet after SESSION_BRANCH. */
 void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
 {
@@ -255,6 +284,11 @@ void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
     s->idle_ns = from->idle_ns;
     s->host_calls = from->host_calls; /* a branch is no way to more of them */
     pool_session_rest(s);
+    if (same_owner(h, s, from, &err) < 0) {
+        pool_session_end(h, s, "%.120s", err.msg);
+        pool_conn_decline(h, conn, POOL_WHY_ORDER, "%.120s", err.msg);
+        return;
+    }
     pool_conn_agree(h, conn, s->name);
 }
 
@@ -507,6 +541,9 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         return;
     case WIRE_SESSION_LAYERS:
         on_layers(h, conn, fds);
+        return;
+    case WIRE_SESSION_OWNER:
+        on_owner(h, conn, &fds[0]);
         return;
     case WIRE_SESSION_CLOSE:
         on_close(h, conn, q);

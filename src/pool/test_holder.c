@@ -7,6 +7,7 @@
 #include "base/tap.h"
 #include "jail/template.h"
 #include "pool/testing.h"
+#include "pool/testing_kept.h"
 #include "sys/fd.h"
 
 #include <dirent.h>
@@ -225,37 +226,6 @@ static void template_dies(void)
 
 /* ---- sessions ---- */
 
-static bool new_session(struct pool_client *c, const char *name, uint64_t idle_ms,
-                        struct jail_child *ret, struct pool_answer *a)
-{
-    struct err err = ERR_INIT;
-    struct pool_session_spec spec = {
-        .name = name, .profile = "strict", .limits = limits(), .idle_ms = idle_ms};
-    int r = pool_client_new(c, &spec, ret, a, &err);
-    if (r < 0)
-        printf("# %s\n", err.msg);
-    return r == 0 && !a->declined;
-}
-
-static bool call(struct pool_client *c, const char *name, bool for_fork, struct jail_child *ret,
-                 struct pool_answer *a)
-{
-    struct err err = ERR_INIT;
-    return pool_client_call(c, name, for_fork, ret, a, &err) == 0 && !a->declined;
-}
-
-static bool back(struct pool_client *c, bool alive, const char *reason, const char *record,
-                 struct jail_child *child)
-{
-    const struct pool_use_numbers use = {1, 2000, 1000, 0};
-    struct pool_answer a;
-    struct err err = ERR_INIT;
-    jail_child_close(child);
-    return pool_client_back(c, alive, reason, "", &use, record, record ? strlen(record) : 0, &a,
-                            &err) == 0 &&
-           !a.declined;
-}
-
 static bool is_stopped(uint64_t pid)
 {
     char path[64], text[512];
@@ -405,37 +375,6 @@ static void closed_while_forked(void)
     pool_client_close(&c);
     pool_client_close(&d);
     pool_client_close(&e);
-}
-
-static bool is_folder(int fd, const char *path)
-{
-    struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino;
-}
-
-static void layers_are_kept(void)
-{
-    struct pool_client c = client();
-    struct jail_child x = JAIL_CHILD_NONE, y = JAIL_CHILD_NONE, none = JAIL_CHILD_NONE;
-    struct pool_answer a;
-    struct err err = ERR_INIT;
-    none.laid = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    none.lower = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    tap_ok(pool_client_layers(&c, &none, &a, &err) == 0 && a.declined,
-           "layers of a session that is not lent are declined");
-    tap_ok(new_session(&c, "laid", 60000, &x, &a) && x.laid < 0 && x.lower < 0 &&
-               pool_client_layers(&c, &none, &a, &err) == 0 && !a.declined &&
-               back(&c, true, "", NULL, &x),
-           "the layers of a new session that is lent are taken");
-    tap_ok(call(&c, "laid", false, &y, &a) && is_folder(y.laid, "/etc") &&
-               is_folder(y.lower, "/usr"),
-           "the next client of a session gets its layers");
-    dup2(none.lower, none.laid);
-    tap_ok(pool_client_layers(&c, &none, &a, &err) == 0 && back(&c, true, "", NULL, &y) &&
-               call(&c, "laid", false, &y, &a) && is_folder(y.laid, "/usr"),
-           "layers that are made anew take the place of those before");
-    jail_child_close(&none);
-    pool_client_close(&c);
 }
 
 /* The guest's answer to FORK is no word of its own; the jail's are not shown here. */
@@ -688,6 +627,7 @@ int main(int argc, char **argv)
         ends();
         closed_while_forked();
         layers_are_kept();
+        owners_take_along();
         records_are_bounded();
         strangers();
         asks_late();

@@ -147,4 +147,35 @@ static bool lease(struct pool_client *c, uint64_t patience, struct jail_child *r
     return r == 0 && !a.declined;
 }
 
+static bool new_session(struct pool_client *c, const char *name, uint64_t idle_ms,
+                        struct jail_child *ret, struct pool_answer *a)
+{
+    struct err err = ERR_INIT;
+    struct pool_session_spec spec = {
+        .name = name, .profile = "strict", .limits = limits(), .idle_ms = idle_ms};
+    int r = pool_client_new(c, &spec, ret, a, &err);
+    if (r < 0)
+        printf("# %s\n", err.msg);
+    return r == 0 && !a->declined;
+}
+
+static bool call(struct pool_client *c, const char *name, bool for_fork, struct jail_child *ret,
+                 struct pool_answer *a)
+{
+    struct err err = ERR_INIT;
+    return pool_client_call(c, name, for_fork, ret, a, &err) == 0 && !a->declined;
+}
+
+static bool back(struct pool_client *c, bool alive, const char *reason, const char *record,
+                 struct jail_child *child)
+{
+    const struct pool_use_numbers use = {1, 2000, 1000, 0};
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    jail_child_close(child);
+    return pool_client_back(c, alive, reason, "", &use, record, record ? strlen(record) : 0, &a,
+                            &err) == 0 &&
+           !a.declined;
+}
+
 #endif

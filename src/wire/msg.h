@@ -174,7 +174,9 @@
       "supervisor, holder -> init of a child: kill it then, ns of CLOCK_MONOTONIC; 0: never")      \
     X(SESSION_LAYERS, "",                                                                          \
       "client -> holder: what I hold is upon layers now; their folder and its checkout ride "      \
-      "along")
+      "along")                                                                                     \
+    X(SESSION_OWNER, "",                                                                           \
+      "client -> holder: what I hold ends with the process whose pidfd rides along")
 
 /* In the status of DONE: the program ended itself (SystemExit). */
 #define WIRE_DONE_LEFT 0x100

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What each process of `cordon serve` takes with it when it crashes or hangs: a runner its own run, a front its own connections, cordond all that it started; nothing else."""
+import json
 import os
 import signal
 import socket
@@ -111,6 +112,28 @@ def ours():
     return [m for m in traces.mounts() if "cordon" in m]
 
 
+def sessions():
+    """Those that live, as their user sees them."""
+    return [s["session"] for s in json.loads(tapsys.cordon(programs, ["session", "list", "--json"]).out) if s["state"] != "over"]
+
+
+def of_sessions():
+    """They live in the holder, which goes on: what ends them is the end of the server that they belong to."""
+    tapsys.cordon(programs, ["session", "new", "mine"])
+    with Server(programs, "--profile", "standard") as other:
+        kept = other.tool("session", action="new")["structuredContent"]["session_id"]
+        with Server(programs, "--profile", "standard") as s:
+            first = s.tool("session", action="new")["structuredContent"]["session_id"]
+            s.tool("execute_code", session_id=first, code="x = 6")
+            second = s.tool("session", action="fork", session_id=first)["structuredContent"]["session_id"]
+            tap.eq(s.tool("execute_code", session_id=second, code="x * 7")["structuredContent"].get("value"), "42", "a session and its fork are there before cordond is killed")
+            tap.eq(set(sessions()), {"mine", kept, first, second}, "the user whose server it is sees both in the list")
+            os.kill(s.process.pid, signal.SIGKILL)
+            tap.ok(appears(lambda: set(sessions()) == {"mine", kept}), "cordond that is killed leaves no session, not that of a fork either; those of others stay", sessions())
+        tap.eq(other.tool("execute_code", session_id=kept, code="6 * 7")["structuredContent"].get("value"), "42", "the session of another server serves on")
+    tapsys.cordon(programs, ["session", "close", "mine"])
+
+
 def of_cordond():
     folder = programs.dir / "killed"
     folder.mkdir(mode=0o700)
@@ -146,6 +169,7 @@ def of_cordond():
 
 of_runners()
 of_fronts()
+of_sessions()
 of_cordond()
 tapsys.cordon(programs, ["pool", "stop", "--force"])
 tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all that crashed is whole")

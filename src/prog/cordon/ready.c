@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { HEAP = 160 * KIB };
@@ -140,6 +141,12 @@ struct output_rules *ready_rules(const struct flow_context *context)
     struct output_rules *rules = context == &kept.context && kept.same ? kept.rules : NULL;
     kept.rules = rules ? NULL : kept.rules;
     return rules;
+}
+
+int ready_server(int *ret, struct err *err)
+{
+    *ret = to_cordond < 0 ? -1 : (int)syscall(SYS_pidfd_open, getppid(), 0);
+    return to_cordond >= 0 && *ret < 0 ? err_sys(err, "the server's process") : 0;
 }
 
 void ready_done(int status)

@@ -16,6 +16,7 @@
 #include "naming_check.h"
 #include "programs.h"
 #include "reader.h"
+#include "ready.h"
 #include "result.h"
 #include "session_files.h"
 #include "session_shares.h"
@@ -564,6 +565,17 @@ static int plan_session(const struct session_context *h, const struct session_ne
     return 0;
 }
 
+/* A session that a server made is of no use without it: nobody else knows its name. */
+static int own_session(struct session_context *h, struct err *err)
+{
+    struct pool_answer a;
+    FD_AUTO server = -1;
+    int r = ready_server(&server, err);
+    if (r == 0 && server >= 0)
+        r = pool_client_owner(&h->holder, server, &a, err);
+    return r == 0 && server >= 0 && a.declined ? err_set(err, ERR_STATE, "%s", a.reply.reason) : r;
+}
+
 int session_make(struct session_context *h, const struct session_new *n, char *name)
 {
     struct pool_session_spec spec;
@@ -584,8 +596,10 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
     if (a.declined)
         return session_declined(h, n->name, &a);
     snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
-    if (n->workspace &&
-        (r = session_workspace_new(n->workspace, &h->holder, &child, a.reply.note, &err)) < 0) {
+    r = own_session(h, &err);
+    if (r == 0 && n->workspace)
+        r = session_workspace_new(n->workspace, &h->holder, &child, a.reply.note, &err);
+    if (r < 0) {
         jail_child_close(&child);
         const struct err why = err;
         if (pool_client_end(&h->holder, name, &a, &err) < 0)
