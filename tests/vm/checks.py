@@ -138,12 +138,12 @@ for options in (["--threads", "0"], ["--threads", "0", "--memory-by", "cgroup"],
 
 shared = pathlib.Path("/run/shared")
 shared.mkdir()
-# /run of this machine is smaller than what a policy keeps free; a tmpfs takes nothing before it is written
-subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "none", shared], check=True)
+# /run of this machine is smaller than what a policy keeps free; a tmpfs takes nothing before it is written. -n: mount writes nothing of its own to /run
+subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", "size=4g", "none", shared], check=True)
 r = tapsys.exec_json(programs, ["--rw", str(shared)], ["/bin/true"])
 tap.ok(r["status"] == "refused" and r.code == exits.NEVER_RAN and r["layer"] == "filesystem", "root: --rw where mounts cannot be mapped is refused, by name", r.story())
 tap.figure(f"root: --rw on tmpfs: {r['reason']} / {(r['error'] or {}).get('message')}")
-subprocess.run(["umount", shared], check=True)
+subprocess.run(["umount", "-n", shared], check=True)
 shared.rmdir()
 
 # --- a cgroup that was delegated to an ordinary user, as systemd does -------------------------------
