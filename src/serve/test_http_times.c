@@ -105,6 +105,23 @@ static void test_slow_clients(void)
     http_server_done(&http->server);
 }
 
+static void test_slow_second_head(void)
+{
+    at(T0);
+    struct http_conn *c = posts("", OPENS);
+    (void)told(c);
+    at(T0 + 20000);
+    http_conn_bytes(&http->server, c, "POST", 4);
+    at(T0 + 25000);
+    http_conn_bytes(&http->server, c, " ", 1);
+    at(T0 + 29999);
+    tap_ok(c->out.len == 0 && !c->broken,
+           "the head of a later request has 10 seconds from its first byte");
+    at(T0 + 30000);
+    tap_ok(strstr(told(c), " 408 "), "a later head that comes byte by byte gets no more time");
+    http_server_done(&http->server);
+}
+
 static void test_streams(void)
 {
     at(T0);
@@ -189,6 +206,7 @@ int main(void)
     if (!tap_ok(http, "a server without descriptors is made"))
         return tap_done();
     test_slow_clients();
+    test_slow_second_head();
     test_streams();
     test_events();
     test_sessions();
