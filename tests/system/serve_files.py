@@ -289,13 +289,14 @@ def breakers(who):
             s.ask("tools/call", meta, name="execute_code", arguments={"code": "raise ValueError('x')"})
         return [n["params"] for n in s.notes if n["method"] == "notifications/message"]
     policy = programs.dir / f"{who}-breakers.yaml"
-    policy.write_text("breakers: {failures: 3, counts: [error]}\n")
-    policy.chmod(0o644)
+    text = "breakers: {{failures: 3, counts: [error]{}}}\n"
     for what, legacy, level, meta, told in (
             ("2025-11-25", "2025-11-25", None, None, True), ("2024-11-05", "2024-11-05", "warning", None, True), ("2025-11-25 with level error", "2025-11-25", "error", None, False),
             (f"{MODERN} with a level", None, None, {META + "logLevel": "info"}, True), (f"{MODERN} without a level", None, None, None, False)):
         state = programs.dir / f"{who}-breaker-{abs(hash(what))}"
         state.mkdir(mode=0o700)
+        policy.write_text(text.format(""))
+        policy.chmod(0o644)
         if who == "user" and os.geteuid() == 0:
             os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
         with Server(programs, "--policy", str(policy), legacy=legacy, who=who, env={"CORDON_STATE": str(state)}) as s:
@@ -307,6 +308,12 @@ def breakers(who):
                        f"{who}: {what}: a breaker that opens is told by a message of the log", got)
             else:
                 tap.eq(got, [], f"{who}: {what}: nothing is told of a breaker")
+            if told:  # a shorter cooldown makes the next run the probe
+                policy.write_text(text.format(", cooldown: 1ms"))
+                s.ask("tools/call", meta, name="execute_code", arguments={"code": "1"})
+                later = [n["params"] for n in s.notes if n["method"] == "notifications/message"][len(got):]
+                tap.eq([(g["level"], g["data"]["state"]) for g in later], [] if level else [("notice", "half-open"), ("notice", "closed")],
+                       f"{who}: {what}: the probe of a breaker and that it closed are told, below a warning", later)
             if legacy and level:
                 tap.eq((s.ask("logging/setLevel", level="loud").get("error") or {}).get("code"), -32602, f"{who}: {what}: a level that nobody knows is refused")
 
