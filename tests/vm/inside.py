@@ -62,6 +62,7 @@ def main():
             os.symlink(target, "/dev/" + name)
     pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+memory +pids +cpu")
     subprocess.run(["/usr/sbin/ldconfig"])
+    subprocess.run(["busybox", "ip", "link", "set", "lo", "up"])  # clients of HTTP are at loopback
     say("up")
     job = json.loads(pathlib.Path("/cordon/job.json").read_text())
     os.environ.update(job["environment"])
