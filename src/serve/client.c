@@ -163,8 +163,7 @@ static bool send_some(struct serve_client *c, struct serve_ask *a)
     struct buf frame;
     struct err err = ERR_INIT;
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
-    const size_t left = a->bytes.len - a->sent,
-                 len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
+    const size_t len = serve_piece_length(a->bytes.len - a->sent);
     int k = !a->opened ? serve_answer_write(&a->answer, a->bytes.data, &frame, &err)
                        : serve_piece_write(a->q.number, a->bytes.data + a->sent, len, &frame, &err);
     const bool done = k == 0 && put(c, &frame);

@@ -63,7 +63,7 @@ int serve_request_write(const struct serve_request *q, const void *body, struct 
     wire_put_text(&w, q->handle);
     wire_put_uints(&w, limits, LIMITS);
     wire_put_uint(&w, q->body);
-    wire_put_bytes(&w, body, serve_first_piece(q->body));
+    wire_put_bytes(&w, body, serve_piece_length(q->body));
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
 }
 
@@ -113,7 +113,7 @@ int serve_answer_write(const struct serve_answer *a, const void *body, struct bu
     wire_put_text(&w, a->handle);
     wire_put_uint(&w, a->number);
     wire_put_uint(&w, a->body);
-    wire_put_bytes(&w, body, serve_first_piece(a->body));
+    wire_put_bytes(&w, body, serve_piece_length(a->body));
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
 }
 

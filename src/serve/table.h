@@ -105,10 +105,10 @@ ERR_MUST_USE int serve_answer_write(const struct serve_answer *a, const void *bo
                                     struct err *err);
 ERR_MUST_USE int serve_answer_read(struct wire_reader *r, struct serve_answer *ret,
                                    struct err *err);
-/* Of a body of so many bytes. */
-static inline size_t serve_first_piece(uint64_t body)
+/* Of the next piece, where so many bytes of a body are left. */
+static inline size_t serve_piece_length(uint64_t left)
 {
-    return body < LIMIT_SERVE_PIECE ? (size_t)body : LIMIT_SERVE_PIECE;
+    return left < LIMIT_SERVE_PIECE ? (size_t)left : LIMIT_SERVE_PIECE;
 }
 
 /* What clients can tighten from now on. */

@@ -154,7 +154,7 @@ static bool subject_acts(const json_t *record)
     return strcmp(event, "gate.stop") == 0 || strcmp(event, "gate.resume") == 0;
 }
 
-/* A person is `uid 0, pid 7, terminal 136:1` in the record: the user is who, as other records have it, and where he sat goes to why. */
+/* A person is `uid 0, pid 7, terminal 136:1` in the record: the user is shown as who, process and terminal behind the reason. */
 static const char *where_of(const json_t *record)
 {
     const char *rest =

@@ -35,8 +35,8 @@ static void send_request(struct serve_front *f, const struct serve_request *q, c
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
     note(f, serve_request_write(q, body, &frame, &err));
     put_frame(f, &frame);
-    for (size_t at = serve_first_piece(q->body); at < q->body;) {
-        const size_t left = q->body - at, len = left < LIMIT_SERVE_PIECE ? left : LIMIT_SERVE_PIECE;
+    for (size_t at = serve_piece_length(q->body); at < q->body;) {
+        const size_t len = serve_piece_length(q->body - at);
         buf_reset(&frame);
         note(f, serve_piece_write(q->number, body + at, len, &frame, &err));
         put_frame(f, &frame);
