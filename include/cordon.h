@@ -360,7 +360,7 @@ CORDON_API const char *cordon_detector_name(enum cordon_detector detector);
 /* ---- client: programs run and judged by `cordon serve`; docs/agents.md ----
  * One thread at a time uses a client, its sessions and its results; only cordon_client_cancel may come from another thread or
  * from a signal handler. Arguments that are NULL or 0 are not sent. Texts end with NUL and are UTF-8; where a length is asked
- * for, NULs may be in them. */
+ * for, NULs may be in them. A forked copy of a client is CORDON_CLIENT_GONE, and may be closed. */
 struct cordon_client;
 struct cordon_session;
 struct cordon_answer; /* a result, a report or an evaluation: fields by their names below */
@@ -371,8 +371,8 @@ enum cordon_client_status {
     CORDON_CLIENT_FAILED,    /* asked for by `check`: there is an answer, and it is not ok */
     CORDON_CLIENT_CANCELLED, /* by cordon_client_cancel or by a callback */
     CORDON_CLIENT_GONE,      /* the server cannot be reached, has ended, or does not answer */
-    CORDON_CLIENT_PROTOCOL,  /* the server does not know what it was asked */
-    CORDON_CLIENT_ARGUMENT,  /* an argument that cannot be sent: not UTF-8, or too long */
+    CORDON_CLIENT_PROTOCOL, /* the server does not know what it was asked, or its reply has no result */
+    CORDON_CLIENT_ARGUMENT, /* an argument that cannot be sent: not UTF-8, or too long */
     CORDON_CLIENT_MEMORY,
 };
 

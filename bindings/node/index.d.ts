@@ -196,6 +196,8 @@ export declare class Client {
   eval(expression: string, context?: object | string | null): Promise<Evaluation>;
   session(options?: SessionOptions): Promise<Session>;
   sessions(): Promise<Record<string, unknown>[]>;
+  /** Whether calls can be made: not closed, and not lost. */
+  usable(): boolean;
   close(): Promise<void>;
 }
 

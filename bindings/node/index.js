@@ -6,6 +6,7 @@ import { createConnection } from "node:net";
 const META = "io.modelcontextprotocol/";
 const REVISION = "2026-07-28";
 const MESSAGE_MAX = 4 << 20; // bytes of one message; the server reads no longer one
+const REPLY_MAX = 64 << 20; // bytes of a line of the server that we read
 const PATIENCE = 120_000; // milliseconds without an answer, after which the server counts as gone
 
 /** Every field of a result, and what it is where the server did not send it. */
@@ -35,7 +36,7 @@ export class CordonError extends Error {
 /** The server cannot be started or reached, has ended, or does not answer. */
 export class ServerGone extends CordonError {}
 
-/** The server does not know what it was asked, as JSON-RPC tells it. */
+/** The server does not know what it was asked, as JSON-RPC tells it; with code 0 its reply has no result. */
 export class ProtocolError extends CordonError {
   constructor(message, code) {
     super(message);
@@ -61,6 +62,21 @@ function wordsAlone(kind, text) {
   return kind === "Result" ? (status ? { status: status[1], reason: status[2].trim() } : { reason: words }) : {};
 }
 
+/** The fields that are worked on here: nothing but a text may be in them. */
+const TEXTS = ["stdout", "stderr", "job_id", "session_id", "data"];
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isText = (value) => value === undefined || value === null || typeof value === "string";
+
+/** The result of a reply, which may be anything. */
+function resultOf({ result, error }) {
+  if (error !== undefined && error !== null) throw new ProtocolError(String(error.message ?? "an error without words"), Number.isInteger(error.code) ? error.code : 0);
+  if (!isObject(result)) throw new ProtocolError("the server's reply has no result", 0);
+  const { content = [], structuredContent: fields = {} } = result;
+  if (!Array.isArray(content) || !content.every((block) => isObject(block) && isText(block.text)) || !isObject(fields ?? {}) || !TEXTS.every((name) => isText(fields?.[name])))
+    throw new ProtocolError("the server's result has not the form of one", 0);
+  return result;
+}
+
 function answer(kind, result) {
   const text = (result.content ?? []).map((block) => block.text ?? "").join("");
   const content = result.structuredContent ?? wordsAlone(kind, text);
@@ -71,6 +87,7 @@ export class Client {
   #options;
   #stream = null; // { in, out, child }
   #rest = [];
+  #length = 0; // bytes of #rest
   #number = 0;
   #calls = new Map();
   #gone = null;
@@ -80,6 +97,11 @@ export class Client {
   /** To the socket of a server that runs, or to one that is started, with options of `cordon serve`. */
   constructor({ socket = null, program = "cordon", options = [], patience = PATIENCE } = {}) {
     this.#options = { socket, program, options, patience };
+  }
+
+  /** Whether calls can be made: not closed, and not lost. */
+  usable() {
+    return this.#gone === null;
   }
 
   // --- the connection ---
@@ -137,20 +159,32 @@ export class Client {
 
   // --- messages ---
 
+  /** What the server says may be anything; nobody could catch what is thrown here. */
   #take(data) {
-    let at;
-    while ((at = data.indexOf(10)) >= 0) {
-      const line = Buffer.concat([...this.#rest, data.subarray(0, at)]);
+    if (this.#gone) return;
+    try {
+      let at;
+      while ((at = data.indexOf(10)) >= 0) {
+        const line = Buffer.concat([...this.#rest, data.subarray(0, at)]);
+        this.#rest = [];
+        this.#length = 0;
+        data = data.subarray(at + 1);
+        this.#dispatch(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(line)));
+      }
+      if (data.length) this.#rest.push(data);
+      this.#length += data.length;
+      if (this.#length > REPLY_MAX) throw new RangeError("it is longer than 64 MiB");
+    } catch (error) {
       this.#rest = [];
-      data = data.subarray(at + 1);
-      this.#dispatch(JSON.parse(line.toString()));
+      this.#end(`what the server said is no message (${error.message})`);
     }
-    if (data.length) this.#rest.push(data);
   }
 
   #dispatch(message) {
-    if (message.method === "notifications/progress") {
-      this.#calls.get(message.params.progressToken)?.progress(message.params);
+    if (!isObject(message)) throw new TypeError("it is no object");
+    if (message.method !== undefined) {
+      const { progressToken, progress, message: words } = (message.method === "notifications/progress" && message.params) || {};
+      if (typeof progress === "number" && isText(words)) this.#calls.get(progressToken)?.progress({ progress, message: words });
     } else if (message.id === null) {
       this.#end(`the server: ${message.error?.message}`); // it could not read what we wrote
     } else {
@@ -195,7 +229,7 @@ export class Client {
         const progress = ({ progress, message }) => {
           wait();
           try {
-            on_progress(progress, message ?? "");
+            on_progress?.(progress, message ?? "");
           } catch (error) {
             stop(error);
           }
@@ -221,8 +255,7 @@ export class Client {
     let job = null;
     try {
       for (;;) {
-        const { result, error } = await this.#ask(tool, args, { on_progress, signal });
-        if (error) throw new ProtocolError(error.message, error.code);
+        const result = resultOf(await this.#ask(tool, args, { on_progress, signal }));
         const content = result.structuredContent ?? {};
         job = content.status === "running" ? content.job_id : null;
         for (const stream of on_output ? ["stdout", "stderr"] : []) {
@@ -293,6 +326,7 @@ export class Client {
 /** Made by `await client.session()`: an interpreter whose variables and files live on between calls. */
 export class Session {
   constructor(client, info) {
+    if (!info.session_id) throw new ProtocolError("the server's reply has no session", 0);
     this.client = client;
     this.id = info.session_id;
     this.expires_in_s = info.expires_in_s;
@@ -312,6 +346,8 @@ export class Session {
     const parts = [];
     for (let offset; offset !== null; ) {
       const part = await this.client._file("read_file", { session_id: this.id, path, offset });
+      if (!/^[A-Za-z0-9+/]*={0,2}$/.test(part.data ?? "")) throw new ProtocolError("the server's part of a file is no base64", 0);
+      if (part.next_offset !== null && !(part.next_offset > (offset ?? 0))) throw new ProtocolError("the server's part of a file does not lead on", 0); // it would never end
       parts.push(Buffer.from(part.data ?? "", "base64"));
       offset = part.next_offset;
     }
@@ -367,9 +403,10 @@ export class Session {
 
 let shared = null;
 
-/** The connection of this process: to the socket that CORDON_SOCKET names, else to a server that is started. */
+/** The connection of this process: to the socket that CORDON_SOCKET names, else to a server that is started; a new one where it was lost. */
 export function defaultClient() {
-  return (shared ??= new Client({ socket: process.env.CORDON_SOCKET ?? null }));
+  if (!shared?.usable()) shared = new Client({ socket: process.env.CORDON_SOCKET ?? null });
+  return shared;
 }
 
 export const run = (code, options) => defaultClient().run(code, options);

@@ -14,9 +14,12 @@ module Cordon
   META = "io.modelcontextprotocol/"
   REVISION = "2026-07-28"
   MESSAGE_MAX = 4 << 20 # bytes of one message; the server reads no longer one
+  REPLY_MAX = 64 << 20 # bytes of a line of the server that we read
+  DEPTH_MAX = 512 # of it: a value has at most 256
+  TEXTS = %w[stdout stderr job_id session_id data].freeze # fields that are worked on here: nothing else may be in them
   PATIENCE = 120 # seconds without an answer, after which the server counts as gone
   END_SECONDS = 15 # cordond takes at most 10 s to leave
-  private_constant :META, :REVISION, :MESSAGE_MAX, :PATIENCE, :END_SECONDS
+  private_constant :META, :REVISION, :MESSAGE_MAX, :REPLY_MAX, :DEPTH_MAX, :TEXTS, :PATIENCE, :END_SECONDS
 
   # Whatever this library raises, but for wrong arguments and what a callback raises.
   class Error < StandardError; end
@@ -24,7 +27,7 @@ module Cordon
   # The server cannot be started or reached, has ended, or does not answer.
   class ServerGone < Error; end
 
-  # The server does not know what it was asked, as JSON-RPC tells it.
+  # The server does not know what it was asked, as JSON-RPC tells it; with code 0 its reply has no result.
   class ProtocolError < Error
     attr_reader :code
 
@@ -327,20 +330,38 @@ module Cordon
       @state.synchronize do
         @gone ||= why
         @rest << data
-        while (at = @rest.index("\n"))
-          dispatch(JSON.parse(@rest.slice!(0..at).force_encoding(Encoding::UTF_8)))
+        from = [@rest.bytesize - data.bytesize, 0].max # a long line comes in many parts, and is looked through once
+        while (at = @rest.index("\n", from))
+          dispatch(message_of(@rest.slice!(0..at).force_encoding(Encoding::UTF_8)))
+          from = 0
         end
+        raise ArgumentError, "it is longer than 64 MiB" if @rest.bytesize > REPLY_MAX
       end
+    rescue JSON::ParserError, ArgumentError => e
+      @state.synchronize { @gone ||= "what the server said is no message (#{e.message.scrub[0, 200]})" }
+    end
+
+    # A line of the server, which may say anything.
+    def message_of(line)
+      raise ArgumentError, "it is no UTF-8" unless line.valid_encoding?
+
+      message = JSON.parse(line, max_nesting: DEPTH_MAX)
+      message.is_a?(Hash) ? message : raise(ArgumentError, "it is no object")
     end
 
     def dispatch(message)
-      if message["method"] == "notifications/progress"
-        @calls[message["params"]["progressToken"]]&.notes&.push(message["params"])
+      if message.key?("method")
+        take_note(message["params"]) if message["method"] == "notifications/progress" && message["params"].is_a?(Hash)
       elsif message.key?("id") && message["id"].nil? # it could not read what we wrote
-        @gone ||= "the server: #{message.dig('error', 'message')}"
+        @gone ||= "the server: #{refusal(message['error']).message}"
       elsif (call = @calls[message["id"]])
-        call.reply = message
+        call.reply ||= message
       end
+    end
+
+    def take_note(note)
+      call = @calls[note["progressToken"]]
+      call.notes << note if call && note["progress"].is_a?(Numeric)
     end
 
     # Until something came for this call: true. false: nothing did.
@@ -386,6 +407,9 @@ module Cordon
     end
 
     def begin_call(tool, arguments, on_progress)
+      # a forked copy would take its parent's answers
+      raise ServerGone, "the client is of the process that made it: a forked one makes its own" if @owner != Process.pid
+
       @state.synchronize do
         raise lost(@gone) if @gone
 
@@ -423,10 +447,20 @@ module Cordon
     end
 
     def result_of(reply)
-      error = reply["error"]
-      raise ProtocolError.new(error["message"].to_s, error["code"]) if error
+      raise refusal(reply["error"]) if reply["error"]
 
-      reply["result"]
+      result = reply["result"]
+      raise ProtocolError.new("the server's reply has no result", 0) unless result.is_a?(Hash)
+
+      blocks = result.fetch("content", [])
+      fields = result["structuredContent"] || {}
+      good = blocks.is_a?(Array) && blocks.all?(Hash) && fields.is_a?(Hash) && TEXTS.all? { |name| fields[name].nil? || fields[name].is_a?(String) }
+      good ? result : raise(ProtocolError.new("the server's result has not the form of one", 0))
+    end
+
+    def refusal(error)
+      words, code = error.is_a?(Hash) ? error.values_at("message", "code") : [error, 0]
+      ProtocolError.new((words || "an error without words").to_s, code.is_a?(Integer) ? code : 0)
     end
 
     # What was cut or redacted since is in the result alone.
@@ -463,6 +497,8 @@ module Cordon
     attr_reader :client, :id, :expires_in_s
 
     def initialize(client, info)
+      raise ProtocolError.new("the server's reply has no session", 0) unless info.session_id
+
       @client = client
       @id = info.session_id
       @expires_in_s = info.expires_in_s
@@ -484,9 +520,12 @@ module Cordon
       offset = nil
       loop do
         part = @client.about_file("read_file", session_id: @id, path: path, offset: offset)
-        bytes << part.data.to_s.unpack1("m")
+        bytes << bytes_of(part)
+        return bytes unless part.next_offset
+        leads_on = part.next_offset.is_a?(Integer) && part.next_offset > offset.to_i
+        raise ProtocolError.new("the server's part of a file does not lead on", 0) unless leads_on # it would never end
+
         offset = part.next_offset
-        return bytes unless offset
       end
     end
 
@@ -536,6 +575,13 @@ module Cordon
       @client.about_session("close", @id)
       nil
     end
+
+    def bytes_of(part)
+      part.data.to_s.unpack1("m0")
+    rescue ArgumentError
+      raise ProtocolError.new("the server's part of a file is no base64", 0)
+    end
+    private :bytes_of
 
     # Itself; or what the block gives, and it is closed.
     def within

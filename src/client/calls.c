@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define META "io.modelcontextprotocol/"
 
@@ -142,11 +143,15 @@ static int look(struct cordon_client *c, struct following *f, const struct clien
     struct client_value content, status, job;
     int r = 0;
     f->job[0] = 0;
+    if (result->kind != JSON_OBJECT)
+        return client_fail(c, CORDON_CLIENT_PROTOCOL, "the server's reply has no result");
     if (!client_member(result->text, result->len, "structuredContent", &content))
         return 0;
     if (client_member(content.text, content.len, "status", &status) && status.len == 7 &&
         memcmp(status.text, "running", 7) == 0 &&
-        client_member(content.text, content.len, "job_id", &job) && job.len < sizeof f->job) {
+        client_member(content.text, content.len, "job_id", &job)) {
+        if (job.kind != JSON_STRING || job.len >= sizeof f->job)
+            return client_fail(c, CORDON_CLIENT_PROTOCOL, "the server's job has no handle");
         memcpy(f->job, job.text, job.len);
         f->job[job.len] = 0;
     }
@@ -217,6 +222,9 @@ int client_do(struct cordon_client *c, const char *tool, const struct client_arg
 {
     struct following f = {.o = o, .kind = kind};
     *ret = NULL;
+    if (c->owner != getpid())
+        return client_fail(c, CORDON_CLIENT_GONE,
+                           "the client is of the process that made it: a forked one makes its own");
     if (c->gone)
         return CORDON_CLIENT_GONE;
     c->why[0] = 0;

@@ -39,6 +39,7 @@ static struct cordon_client *client_new(void)
     if (!c)
         return NULL;
     c->fd = c->words = -1;
+    c->owner = getpid();
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->patience_ns = PATIENCE_MS * CLOCK_NS_PER_MS;
     atomic_init(&c->cancelled, false);
@@ -173,7 +174,7 @@ void cordon_client_close(struct cordon_client *c)
         return;
     if (c->fd >= 0)
         close(c->fd);
-    if (c->pid)
+    if (c->pid && c->owner == getpid())
         end_server(c);
     if (c->words >= 0)
         close(c->words);

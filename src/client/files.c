@@ -28,15 +28,15 @@ static char *encode(const unsigned char *data, size_t len)
     return out;
 }
 
-/* Adds the bytes. False: no base64, or no memory. */
-static bool decode(const char *text, size_t len, struct buf *out)
+/* Adds the bytes. */
+static int decode(const char *text, size_t len, struct buf *out)
 {
     unsigned word = 0;
     int bits = 0;
     for (size_t i = 0; i < len && text[i] != '='; i++) {
         const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
         if (!digit)
-            return false;
+            return CORDON_CLIENT_PROTOCOL;
         word = word << 6 | (unsigned)(digit - digits);
         bits += 6;
         if (bits < 8)
@@ -44,9 +44,9 @@ static bool decode(const char *text, size_t len, struct buf *out)
         bits -= 8;
         const char byte = (char)(word >> bits & 255);
         if (buf_add(out, &byte, 1) < 0)
-            return false;
+            return CORDON_CLIENT_MEMORY;
     }
-    return true;
+    return 0;
 }
 
 int cordon_session_put(struct cordon_session *s, const char *path, const void *data, size_t len)
@@ -79,10 +79,19 @@ static int get_part(struct cordon_session *s, const char *path, uint64_t *offset
     int r = client_do(s->client, "read_file", args, COUNT(args), NULL, CLIENT_FILE, &a);
     if (r == 0) {
         const char *data = cordon_answer_string(a, CORDON_FILE_INFO_DATA, &len);
-        if (!data || !decode(data, len, out))
-            r = client_fail(s->client, CORDON_CLIENT_MEMORY, "no memory for the file");
-        const bool more = cordon_answer_integer(a, CORDON_FILE_INFO_NEXT_OFFSET, &next);
-        *offset = more && next > (int64_t)*offset ? (uint64_t)next : 0;
+        struct client_value v;
+        const bool more = client_member(a->raw, a->raw_len, CORDON_FILE_INFO_NEXT_OFFSET, &v) &&
+                          v.kind != JSON_NULL;
+        r = data ? decode(data, len, out) : CORDON_CLIENT_PROTOCOL;
+        if (r)
+            client_fail(s->client, r, "%s",
+                        r == CORDON_CLIENT_MEMORY ? "no memory for the file"
+                                                  : "the server's part of a file is no base64");
+        else if (more &&
+                 (!client_integer(&v, &next) || next <= (int64_t)*offset)) /* it would never end */
+            r = client_fail(s->client, CORDON_CLIENT_PROTOCOL,
+                            "the server's part of a file does not lead on");
+        *offset = more ? (uint64_t)next : 0;
     }
     cordon_answer_free(a);
     return r;

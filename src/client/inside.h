@@ -33,11 +33,13 @@ struct client_call {
 struct cordon_client {
     int fd, wake,
         words; /* the connection, what ends a wait, what a server that we started prints as errors; -1: none */
-    pid_t pid; /* 0: not started by us */
+    pid_t pid;   /* 0: not started by us */
+    pid_t owner; /* a forked copy would take its parent's answers, and end its server */
     uint64_t number, patience_ns;
     atomic_bool cancelled;
     bool gone;
     struct buf in;
+    size_t looked; /* bytes of it that have no end of a line: a long one is looked through once */
     struct client_call *calls;
     char why[CORDON_WHY_MAX];
 };

@@ -146,7 +146,9 @@ static int take_line(struct cordon_client *c, const char *line, size_t len)
 /* The first line of what was read, taken out before a callback may read more. 1: there was one. */
 static int take_first(struct cordon_client *c)
 {
-    const char *end = c->in.len ? memchr(c->in.data, '\n', c->in.len) : NULL;
+    const char *end =
+        c->in.len > c->looked ? memchr(c->in.data + c->looked, '\n', c->in.len - c->looked) : NULL;
+    c->looked = end ? 0 : c->in.len;
     if (!end)
         return 0;
     const size_t len = (size_t)(end - c->in.data), left = c->in.len - len - 1;

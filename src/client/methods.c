@@ -84,7 +84,8 @@ static int make(struct cordon_client *c, const char *action, const char *from,
             snprintf(s->id, sizeof s->id, "%s", id);
             *ret_session = s;
         } else {
-            r = client_fail(c, CORDON_CLIENT_MEMORY, "no memory");
+            r = id ? client_fail(c, CORDON_CLIENT_MEMORY, "no memory")
+                   : client_fail(c, CORDON_CLIENT_PROTOCOL, "the server's reply has no session");
         }
     }
     cordon_answer_free(a);

@@ -1,51 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client libraries against the real daemon: the same cases for each, from tests/clients/cases.json.
 
-Usage: clients.py BUILD SOURCE LIBRARY. A driver in the library's own language does what it is told, a JSON object a line."""
+Usage: clients.py BUILD SOURCE LIBRARY."""
 import base64
-import contextlib
 import json
 import pathlib
-import subprocess
 import sys
 
 BUILD, SOURCE, LIBRARY = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "tests/system"))
+import driving  # noqa: E402
 import mcptest  # noqa: E402
 import tapsys  # noqa: E402
 
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
-DRIVERS = SOURCE / "tests/clients/drivers"
-LIBRARIES = {
-    "python": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], [], {"PYTHONPATH": str(BUILD / "bindings/python")}),
-    "aio": (["/usr/bin/python3", str(DRIVERS / "python_driver.py")], ["aio"], {"PYTHONPATH": str(BUILD / "bindings/python")}),
-    "c": ([str(BUILD / "tests/clients/c_driver")], [], {}),
-    "node": ([tapsys.NODE, str(DRIVERS / "node_driver.mjs")], [str(BUILD / "bindings/node/index.js")], {}),
-    "ruby": (["/usr/bin/ruby", f"-I{SOURCE / 'bindings/ruby'}", str(DRIVERS / "ruby_driver.rb")], [], {}),
-}
-HEAD, TAIL, MORE = LIBRARIES[LIBRARY]
 KNOWN = {"code", "language", "session_id", "timeout_ms", "memory_mb", "max_output_chars"}  # that every library has
-ENV = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **MORE})
+ENV = tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin"})
 
 
-class Driver:
-    def __init__(self, path, env=()):
-        self.process = subprocess.Popen([*HEAD, path, *TAIL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**ENV, **dict(env)}, text=True, encoding="utf-8")
-
-    def tell(self, ask):
-        try:
-            self.process.stdin.write(json.dumps(ask) + "\n")
-            self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline() or '{"raised": "the driver ended"}')
-        except (OSError, ValueError) as e:
-            return {"raised": f"the driver: {e}"}
-
-    def end(self):
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and not read what it was told last
-            self.process.stdin.close()
-        return self.process.wait(mcptest.PATIENCE)
+def drive(path, env=()):
+    return driving.Driver(driving.libraries(BUILD, SOURCE)[LIBRARY], path, {**ENV, **dict(env)})
 
 
 def pattern(words):
@@ -123,19 +99,19 @@ def runners(pid):
 
 def all_cases(how, driver, server, workspace):
     for case in json.loads((SOURCE / "tests/clients/cases.json").read_text()):
-        if case.get("only", LIBRARY) != LIBRARY:
+        if LIBRARY not in case.get("only", LIBRARY).split():
             continue
         story = carry_out(driver, case, server, workspace)
         tap.ok(not story, f"{LIBRARY}, {how}: {case['name']}", *story)
 
 
 def over_stdio():
-    driver = Driver("-")
+    driver = drive("-")
     all_cases("a server of its own", driver, lambda: driver.process.pid, "stdio")
     family = mcptest.family(driver.process.pid)
     tap.eq(driver.end(), 0, f"{LIBRARY}: the program ends with its client")
     tap.eq(mcptest.gone(family), [], f"{LIBRARY}: the server that it started ends with it")
-    driver = Driver("-")
+    driver = drive("-")
     driver.tell({"do": "run", "args": {"code": "1"}})
     family = mcptest.family(driver.process.pid)
     driver.process.kill()
@@ -149,14 +125,14 @@ def over_socket():
     path = folder / "s"
     server = mcptest.start(programs, ["--socket", str(path), "--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"])
     mcptest.appears(lambda: mcptest.connects(path))
-    driver = Driver(str(path))
+    driver = drive(str(path))
     all_cases("a socket", driver, lambda: server.pid, "socket")
     server.terminate()
     server.wait(mcptest.PATIENCE)
     answer = driver.tell({"do": "run", "args": {"code": "1"}})
     tap.ok("ServerGone" in str(answer.get("raised")), f"{LIBRARY}: a server that ended is an error that says so", answer)
     driver.end()
-    driver = Driver(str(path))  # nobody is there
+    driver = drive(str(path))  # nobody is there
     answer = driver.tell({"do": "run", "args": {"code": "1"}})
     tap.ok("ServerGone" in answer["raised"] or driver.end() != 0, f"{LIBRARY}: a socket where nobody listens is an error", answer)
     driver.process.kill()
@@ -183,7 +159,7 @@ def under_lids():
         file.write_text(policy)
         server = mcptest.start(programs, ["--socket", str(path), "--policy", str(file), *options])
         mcptest.appears(lambda: mcptest.connects(path))
-        driver = Driver(str(path))
+        driver = drive(str(path))
         for args, field, want in rows:
             answer = driver.tell({"do": "run", "args": args})
             raised = answer.get("raised")
@@ -196,7 +172,7 @@ def under_lids():
         server.wait(mcptest.PATIENCE)
     (folder / "cordon").mkdir()
     (folder / "cordon/policy.yaml").write_text("run: {profiles: [strict]}\n")
-    driver = Driver("-", {"XDG_CONFIG_HOME": str(folder)})  # its own server, with --profile standard
+    driver = drive("-", {"XDG_CONFIG_HOME": str(folder)})  # its own server, with --profile standard
     answer = driver.tell({"do": "run", "args": {"code": "1"}})
     tap.ok("ServerGone" in str(answer.get("raised")) or driver.end() != 0, f"{LIBRARY}: a server of its own does not begin with a profile beyond the policy", answer)
     driver.process.kill()

@@ -3,6 +3,7 @@
 
 Usage: python_own.py BUILD SOURCE."""
 import asyncio
+import gc
 import os
 import pathlib
 import signal
@@ -46,6 +47,38 @@ def threads():
             s.interrupt()
             run.join(mcptest.PATIENCE)
             tap.ok(ended and ended[0].error["type"] == "KeyboardInterrupt", "another thread interrupts a session's call", ended)
+
+
+def closing():
+    folder = pathlib.Path(os.environ["CORDON_STATE"]) / "closing"
+    folder.mkdir(mode=0o700)
+    server = mcptest.start(programs, ["--socket", str(folder / "s"), "--answer", "10m", "--timeout", "10m"])
+    mcptest.appears(lambda: mcptest.connects(folder / "s"))
+    c, ended = cordon.Client(str(folder / "s")), []
+
+    def work():
+        try:
+            c.run(FOREVER)
+        except cordon.ServerGone as e:
+            ended.append(str(e))
+    run = threading.Thread(target=work, daemon=True)
+    run.start()
+    mcptest.appears(lambda: mcptest.named(server.pid, "cordon-runner"))
+    runs = mcptest.named(server.pid, "cordon-runner")
+    c.close()
+    run.join(mcptest.PATIENCE)
+    tap.eq((len(runs), ended), (1, ["the client is closed"]), "a call that waits ends where another thread closes the client")
+    tap.eq(mcptest.gone(runs), [], "the run of that call has ended, too")
+    server.terminate()
+    server.wait(mcptest.PATIENCE)
+    before = mcptest.family(os.getpid())
+    c = cordon.Client()
+    c.run("1")
+    begun = [p for p in mcptest.family(os.getpid()) if p not in before]
+    del c
+    gc.collect()
+    tap.ok(begun, "a client starts a server")
+    tap.eq(mcptest.gone(begun), [], "the server of a client that was forgotten ends")
 
 
 def control_c():
@@ -144,6 +177,7 @@ def imports():
 
 imports()
 threads()
+closing()
 control_c()
 mistakes()
 asyncio.run(tasks())

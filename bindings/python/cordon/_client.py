@@ -3,7 +3,7 @@
 callbacks of a call run in the thread that made it. No thread is started here.
 
 Waits: for an answer and for room to write PATIENCE seconds at most, for the end of a server that we started END seconds."""
-import json
+import contextlib
 import os
 import select
 import socket as sockets
@@ -38,7 +38,7 @@ class Client:
     OPTIONS are those of `cordon serve`, such as ["--profile", "standard"]; a server at a socket has its own."""
 
     def __init__(self, socket: Optional[str] = None, *, program: str = "cordon", options: Sequence[str] = (), patience: float = protocol.PATIENCE):
-        self._patience, self._number, self._rest = patience, 0, b""
+        self._patience, self._number, self._rest = patience, 0, bytearray()
         self._calls: Dict[int, _Call] = {}
         self._state = threading.Condition()
         self._reading, self._gone = False, ""
@@ -83,6 +83,9 @@ class Client:
             self._gone = self._gone or "the client is closed"
             self._state.notify_all()
         if self._socket:
+            if os.getpid() == self._pid:  # a thread that waits keeps it open, and would wait on
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(sockets.SHUT_RDWR)
             self._socket.close()
         elif self._process and self._process.stdin and self._process.stdout:
             self._process.stdin.close()
@@ -96,6 +99,12 @@ class Client:
                 self._process.wait()
             if self._errors:
                 self._errors.close()
+
+    def __del__(self) -> None:
+        """Of a client that was forgotten the server ends, too: subprocess keeps one that runs, and with it our ends of its pipes."""
+        process = getattr(self, "_process", None)
+        for pipe in (process.stdin, process.stdout) if process else ():
+            pipe.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -137,21 +146,28 @@ class Client:
             data = None
         except OSError as e:
             data, why = b"", f"the server is gone ({e.strerror})"
-        *lines, self._rest = (self._rest + (data or b"")).split(b"\n")
+        self._rest += data or b""
+        lines = []
+        if data and b"\n" in data:  # a long line comes in many parts, and is looked through once
+            *lines, self._rest = self._rest.split(b"\n")
         with self._state:
             self._gone = self._gone or why
-            for line in lines:
-                self._dispatch(json.loads(line))
+            try:
+                for line in lines:
+                    self._dispatch(protocol.message_of(line))
+                if len(self._rest) > protocol.REPLY_MAX:
+                    raise ValueError("it is longer than 64 MiB")
+            except ValueError as e:
+                self._gone = self._gone or f"what the server said is no message ({e})"
 
     def _dispatch(self, message: Dict[str, Any]) -> None:
-        told = protocol.progress_of(message)
-        call = self._calls.get(told[0] if told else message.get("id", 0))
-        if call and told:
-            call.notes.append(message)
-        elif call:
-            call.reply = message
+        told, number = protocol.progress_of(message), protocol.reply_number(message)
+        if told and told[0] in self._calls:
+            self._calls[told[0]].notes.append(message)
+        elif number in self._calls:
+            self._calls[number].reply = self._calls[number].reply or message
         elif message.get("id", 0) is None:  # it could not read what we wrote
-            self._gone = "the server: " + str((message.get("error") or {}).get("message"))
+            self._gone = self._gone or f"the server: {protocol.refusal(message)}"
 
     def _wait(self, call: _Call, end: float) -> bool:
         """Until something came for this call: True. False: nothing did until END."""
@@ -172,6 +188,8 @@ class Client:
                     self._state.notify_all()
 
     def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
+        if os.getpid() != self._pid:  # it would take its parent's answers
+            raise ServerGone("the client is of the process that made it: a forked one makes its own")
         call = _Call()
         with self._state:
             if self._gone:
@@ -266,7 +284,8 @@ class Session:
             from . import default
             client = default()
         info: SessionInfo = _info or client._do(protocol.session("new", workspace=workspace))
-        assert info.session_id
+        if not info.session_id:
+            raise ProtocolError("the server's reply has no session", 0)
         self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s
 
     def run(self, code: str, *, language: Optional[str] = None, timeout_ms: Optional[int] = None, max_output_chars: Optional[int] = None,

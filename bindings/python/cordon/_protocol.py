@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said to `cordon serve`, without the saying: messages, and the steps of a method. Both clients drive these."""
 import base64
+import binascii
 import json
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -9,6 +10,8 @@ from ._results import Evaluation, Failed, FileInfo, FileList, FileMatches, Proto
 META = "io.modelcontextprotocol/"
 REVISION = "2026-07-28"
 MESSAGE_MAX = 4 << 20  # bytes of one message; the server reads no longer one
+REPLY_MAX = 64 << 20  # bytes of a line of the server that we read
+TEXTS = ("stdout", "stderr", "job_id", "session_id", "data")  # fields that are worked on here: nothing else may be in them
 ANSWER = "1s"  # a server that we start answers so often how a run stands
 PATIENCE = 120.0  # seconds without an answer, after which the server counts as gone
 
@@ -37,19 +40,48 @@ def cancel(number: int) -> bytes:
     return _line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
 
 
+def message_of(line: Union[bytes, bytearray]) -> Dict[str, Any]:
+    """A line of the server, which may say anything. What is no message raises ValueError."""
+    try:
+        message = json.loads(line.decode())
+    except RecursionError:
+        raise ValueError("it is too deep") from None
+    if not isinstance(message, dict):
+        raise ValueError("it is no object")
+    return message
+
+
 def progress_of(message: Dict[str, Any]) -> Optional[Tuple[int, int, str]]:
     """The number of the request, the milliseconds and the words of a progress notification."""
-    if message.get("method") != "notifications/progress":
+    params = message.get("params")
+    if message.get("method") != "notifications/progress" or not isinstance(params, dict):
         return None
-    params = message.get("params") or {}
-    return params.get("progressToken"), params.get("progress", 0), params.get("message", "")
+    number, ms, words = params.get("progressToken"), params.get("progress"), params.get("message", "")
+    return (number, ms, words) if type(number) is int and isinstance(ms, (int, float)) and isinstance(words, str) else None
+
+
+def reply_number(message: Dict[str, Any]) -> Optional[int]:
+    """The number of the request that a message answers; None: it is no reply to one of ours."""
+    number = message.get("id")
+    return number if type(number) is int and "method" not in message else None
+
+
+def refusal(message: Dict[str, Any]) -> ProtocolError:
+    error = message.get("error")
+    words, code = (error.get("message"), error.get("code")) if isinstance(error, dict) else (error, 0)
+    return ProtocolError(str(words or "an error without words"), code if type(code) is int else 0)
 
 
 def result_of(reply: Dict[str, Any]) -> Dict[str, Any]:
-    error = reply.get("error")
-    if error:
-        raise ProtocolError(error.get("message", ""), error.get("code", 0))
-    result: Dict[str, Any] = reply["result"]
+    if reply.get("error") is not None:
+        raise refusal(reply)
+    result = reply.get("result")
+    if not isinstance(result, dict):
+        raise ProtocolError("the server's reply has no result", 0)
+    blocks, fields = result.get("content", []), result.get("structuredContent")
+    good = isinstance(blocks, list) and all(isinstance(b, dict) and isinstance(b.get("text", ""), str) for b in blocks)
+    if not good or not isinstance(fields, (dict, type(None))) or any(not isinstance((fields or {}).get(t), (str, type(None))) for t in TEXTS):
+        raise ProtocolError("the server's result has not the form of one", 0)
     return result
 
 
@@ -93,7 +125,7 @@ class Running(Steps):
 
     def look(self, content: Dict[str, Any]) -> None:
         for stream, told in self.told.items() if self.on_output else ():
-            text = content.get(stream, "")
+            text = content.get(stream) or ""
             if self.on_output and len(text) > len(told) and text.startswith(told):  # else it was cut or redacted since: the result has it
                 self.told[stream] = text
                 self.on_output(stream, text[len(told):])
@@ -131,6 +163,7 @@ class Getting(Steps):
     def __init__(self, session_id: str, path: str):
         self.arguments = {"session_id": session_id, "path": path, "encoding": "base64"}
         self.parts: List[bytes] = []
+        self.offset = 0
         super().__init__(("read_file", self.arguments), FileInfo, check=True)
 
     def take(self, reply: Dict[str, Any]) -> Optional[Ask]:
@@ -138,8 +171,14 @@ class Getting(Steps):
         if ask:
             return ask
         part: FileInfo = self.result
-        self.parts.append(base64.b64decode(part.data or ""))
+        try:
+            self.parts.append(base64.b64decode(part.data or "", validate=True))
+        except binascii.Error as e:
+            raise ProtocolError(f"the server's part of a file: {e}", 0) from None
         if part.next_offset is not None:
+            if type(part.next_offset) is not int or part.next_offset <= self.offset:  # or it would never end
+                raise ProtocolError("the server's part of a file does not lead on", 0)
+            self.offset = part.next_offset
             return "read_file", {**self.arguments, "offset": part.next_offset}
         self.result = b"".join(self.parts)
         return None

@@ -17,7 +17,7 @@ class ServerGone(Error):
 
 
 class ProtocolError(Error):
-    """The server does not know what it was asked, as JSON-RPC tells it: `code` is its number."""
+    """The server does not know what it was asked, as JSON-RPC tells it: `code` is its number. 0: its reply has no result."""
 
     def __init__(self, message: str, code: int):
         super().__init__(message)

@@ -5,7 +5,6 @@ run. Callbacks run in the event loop and are not awaited.
 Waits: for an answer PATIENCE seconds at most, for the end of a server that we started END seconds."""
 import asyncio
 import contextlib
-import json
 import tempfile
 from typing import Any, Dict, IO, List, Optional, Sequence, Tuple, Type, Union
 from types import TracebackType
@@ -30,7 +29,7 @@ class Client:
         self._errors: Optional[IO[bytes]] = None
 
     async def __aenter__(self) -> "Client":
-        limit = protocol.MESSAGE_MAX * 8  # an answer: three times a megabyte of output, as JSON
+        limit = protocol.REPLY_MAX
         try:
             if self._path is not None:
                 source, self._out = await asyncio.wait_for(asyncio.open_unix_connection(self._path, limit=limit), self._patience)
@@ -80,9 +79,11 @@ class Client:
                 line = await source.readline()
                 if not line:
                     break
-                self._dispatch(json.loads(line))
+                self._dispatch(protocol.message_of(line))
             why = "the server ended"
-        except (OSError, ValueError) as e:
+        except ValueError as e:
+            why = f"what the server said is no message ({e})"
+        except OSError as e:
             why = f"the server is gone ({e})"
         if self._errors:
             if self._process:  # its last words come with its end
@@ -94,8 +95,8 @@ class Client:
 
     def _dispatch(self, message: Dict[str, Any]) -> None:
         told = protocol.progress_of(message)
-        number = told[0] if told else message.get("id", 0)
-        future, on_progress = self._calls.get(number, (None, None))
+        number = told[0] if told else protocol.reply_number(message)
+        future, on_progress = self._calls.get(number, (None, None)) if number is not None else (None, None)
         if told and future and on_progress and not future.done():
             try:
                 on_progress(told[1], told[2])
@@ -103,8 +104,8 @@ class Client:
                 future.set_exception(e)
         elif future and not told and not future.done():
             future.set_result(message)
-        elif number is None:  # it could not read what we wrote
-            self._end("the server: " + str((message.get("error") or {}).get("message")))
+        elif message.get("id", 0) is None:  # it could not read what we wrote
+            self._end(f"the server: {protocol.refusal(message)}")
 
     async def _within(self, what: "asyncio.Future[Any]", why: str) -> Any:
         """asyncio.wait_for of Python 3.11 and older can lose a cancellation; wait() cannot."""
@@ -199,7 +200,8 @@ class Session:
     """Made by `await client.session()`; an interpreter whose variables and files live on between calls."""
 
     def __init__(self, client: Client, info: SessionInfo):
-        assert info.session_id
+        if not info.session_id:
+            raise ProtocolError("the server's reply has no session", 0)
         self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s
 
     async def run(self, code: str, *, language: Optional[str] = None, timeout_ms: Optional[int] = None, max_output_chars: Optional[int] = None,

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define HELD 8
 
@@ -146,6 +148,20 @@ static int of_files(struct step *s, const char *method, struct cordon_answer **r
                : -1;
 }
 
+/* What a forked copy of the client gives for a call; it is closed there, and not here. */
+static int forked(struct step *s)
+{
+    int status = 0;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        struct cordon_answer *a;
+        const int r = cordon_client_run(s->client, "1", NULL, &a);
+        cordon_client_close(s->client);
+        _exit(r);
+    }
+    return pid < 0 || waitpid(pid, &status, 0) < 0 ? -1 : WEXITSTATUS(status);
+}
+
 /* The method, by its name; an answer where it gives one. */
 static int carry_out(struct step *s, const char *method, struct cordon_session **made,
                      struct cordon_answer **ret)
@@ -165,6 +181,11 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
             : strcmp(method, "fork") == 0 ? cordon_session_fork(s->session, made)
             : strcmp(method, "close") == 0 ? cordon_session_close(s->session)
                                            : cordon_session_interrupt(s->session);
+    } else if (strcmp(method, "cancel") == 0) {
+        cordon_client_cancel(s->client);
+        r = 0;
+    } else if (strcmp(method, "forked") == 0) {
+        r = forked(s);
     } else if (strcmp(method, "run") == 0) {
         r = cordon_client_run(s->client, text(s, "code"), &o, ret);
     } else if (strcmp(method, "wait") == 0) {

@@ -5,6 +5,7 @@ import base64
 import dataclasses
 import inspect
 import json
+import os
 import sys
 
 import cordon
@@ -21,6 +22,20 @@ def plain(value):
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     return value if isinstance(value, list) else None
+
+
+def forked(client):
+    """Raises what a call of a forked copy of the client raises; it is closed there, and not here."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            client.run("1")
+        except cordon.ServerGone:
+            client.close()
+            os._exit(3)
+        os._exit(0)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3:
+        raise cordon.ServerGone("in the forked process")
 
 
 async def step(client, held, ask, serve):
@@ -45,7 +60,7 @@ async def step(client, held, ask, serve):
     if "on_progress" in args:
         args["on_progress"] = on_progress
     try:
-        value = await serve(getattr(place, ask["do"])(**args))
+        value = forked(client) if ask["do"] == "forked" else await serve(getattr(place, ask["do"])(**args))
     except Exception as e:
         return {"raised": type(e).__name__, "message": str(e), "result": plain(getattr(e, "result", None))}
     if isinstance(value, (cordon.Session, cordon.aio.Session)):

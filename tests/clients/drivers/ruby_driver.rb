@@ -10,6 +10,19 @@ def plain(value)
   value.is_a?(Struct) ? value.to_h.reject { |k, _| k == :raw } : value
 end
 
+# Raises what a call of a forked copy of the client raises; it is closed there, and not here.
+def forked(client)
+  pid = fork do
+    client.run("1")
+    exit!(0)
+  rescue Cordon::ServerGone
+    client.close
+    exit!(3)
+  end
+  Process.wait(pid)
+  raise Cordon::ServerGone, "in the forked process" if $?.exitstatus == 3
+end
+
 def step(client, held, ask)
   place = ask["on"] ? held[ask["on"]] : client
   args = (ask["args"] || {}).transform_keys(&:to_sym)
@@ -30,7 +43,7 @@ def step(client, held, ask)
   first << args.delete(:context) if ask["do"] == "eval"
   first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path) && ask["do"] != "search"
   first << args.delete(:snapshot) if ask["do"] == "restore"
-  value = place.public_send(ask["do"], *first, **args)
+  value = ask["do"] == "forked" ? forked(client) : place.public_send(ask["do"], *first, **args)
   if value.is_a?(Cordon::Session)
     held[ask["as"]] = value
     value = { id: value.id, expires_in_s: value.expires_in_s }

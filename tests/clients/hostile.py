@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client libraries against a server that is broken or lies: whatever it sends, a call ends with an answer or with an error of the
+library's own, the program lives on, and what is not for the call does not reach it.
+
+Usage: hostile.py BUILD SOURCE LIBRARY. The server is this program, at a socket; for each request of a case it sends the next bytes."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+BUILD, SOURCE, LIBRARY = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "tests/system"))
+import driving  # noqa: E402
+import mcptest  # noqa: E402
+import tapsys  # noqa: E402
+
+tap = tapsys.Tap()
+GONE, PROTOCOL, ANSWER = ("ServerGone",), ("ProtocolError", "Protocol"), (None,)
+EITHER = PROTOCOL + ANSWER  # in C a field of another kind is a field that is not there
+LONGEST = 64 << 20  # bytes of a line that a library reads
+
+
+def message(**members):
+    return json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n"
+
+
+def reply(number, **result):
+    return message(id=number, result={"content": [], "isError": False, **result})
+
+
+def good(number, **more):
+    return reply(number, structuredContent={"status": "ok", "value": "7", **more})
+
+
+def progress(token, ms):
+    return message(method="notifications/progress", params={"progressToken": token, "progress": ms, "message": "on"})
+
+
+RUN = {"do": "run", "args": {"code": "1", "on_output": "tell", "on_progress": "tell"}}
+PLAIN = {"do": "run", "args": {"code": "1"}}
+SESSION = {"do": "session", "as": "s"}
+MADE = lambda n: reply(n, structuredContent={"action": "new", "session_id": "s" * 20, "expires_in_s": 5})  # noqa: E731
+GET = {"do": "get", "on": "s", "args": {"path": "f"}}
+PART = lambda n: reply(n, structuredContent={"status": "ok", "data": "YWJj", "next_offset": 3})  # noqa: E731
+
+# What it is, what is done, what the server sends for each request, and how the last step may end.
+CASES = [
+    ("a line that is no JSON", [RUN], [lambda n: b"cordon: something\n" + good(n)], GONE),
+    ("an empty line", [RUN], [lambda n: b"\n" + good(n)], GONE),
+    ("a line that is no UTF-8", [RUN], [lambda n: good(n).replace(b'"7"', b'"\xff\xfe"')], GONE + PROTOCOL),
+    ("a message that is a list", [RUN], [lambda n: b"[1]\n" + good(n)], GONE),
+    ("a message that is null", [RUN], [lambda n: b"null\n" + good(n)], GONE),
+    ("a message that is a number", [RUN], [lambda n: b"5\n" + good(n)], GONE),
+    ("lists in lists, 100000 deep", [RUN], [lambda n: b"[" * 100000 + b"]" * 100000 + b"\n" + good(n)], GONE),
+    ("a line that does not end", [RUN], [lambda n: b"{" + b" " * (LONGEST + (1 << 20))], GONE),
+    ("an end in the middle of a line", [RUN], [lambda n: good(n)[:-5] + b"END"], GONE),
+    ("a reply without result and error", [RUN], [lambda n: message(id=n)], PROTOCOL),
+    ("a result that is a number", [RUN], [lambda n: message(id=n, result=5)], PROTOCOL),
+    ("an error that is a word", [RUN], [lambda n: message(id=n, error="no")], PROTOCOL),
+    ("an error without words", [RUN], [lambda n: message(id=n, error={})], PROTOCOL),
+    ("fields that are a list", [RUN], [lambda n: reply(n, structuredContent=[1])], EITHER),
+    ("content that is a number", [RUN], [lambda n: message(id=n, result={"content": 5})], EITHER),
+    ("content of numbers", [RUN], [lambda n: message(id=n, result={"content": [5, None]})], EITHER),
+    ("output that is a number", [RUN], [lambda n: good(n, stdout=5)], EITHER),
+    ("a job whose handle is a number", [RUN], [lambda n: good(n, status="running", job_id=5)], PROTOCOL),
+    ("a session without a handle", [SESSION], [lambda n: reply(n, structuredContent={"action": "new"})], PROTOCOL),
+    ("a part of a file that leads back to itself", [SESSION, GET], [MADE, PART, PART], PROTOCOL),
+    ("a part of a file that leads to what is no number", [SESSION, GET], [MADE, lambda n: reply(n, structuredContent={"status": "ok", "data": "YWJj", "next_offset": {}})], PROTOCOL),
+    ("a part of a file that is no base64", [SESSION, GET], [MADE, lambda n: reply(n, structuredContent={"status": "ok", "data": "?a=b"})], PROTOCOL),
+    ("replies to others, and one twice", [RUN], [lambda n: good(n + 1) + good(-1) + good(10 ** 30) + good("1") + good([n]) + good({"a": n}) + good(n) * 2], ANSWER),
+    ("progress of others, and of a form that is none", [RUN],
+     [lambda n: progress(n + 5, 1) + progress([n], 1) + message(method="notifications/progress") + message(method="notifications/progress", params=5) +
+      progress(n, "soon") + progress(n, None) + good(n)], ANSWER),
+    ("progress that goes backwards, and nobody asked for", [PLAIN], [lambda n: progress(n, 500) + progress(n, 2) + progress(n, -2) + good(n)], ANSWER),
+    ("20000 notifications", [RUN], [lambda n: message(method="notifications/message", params={"data": "x" * 50}) * 20000 + good(n)], ANSWER),
+    ("output of 20 MiB", [PLAIN], [lambda n: good(n, stdout="x" * (20 << 20))], ANSWER),
+    ("an answer in small pieces", [PLAIN], [lambda n: [bytes([b]) for b in good(n)]], ANSWER),
+]
+
+
+def serve(listener, script):
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as lines:
+        for make, line in zip(script, lines):
+            said = make(json.loads(line)["id"])
+            try:
+                for part in said if isinstance(said, list) else [said]:
+                    connection.sendall(part.removesuffix(b"END"))
+            except OSError:  # the client has had enough
+                return
+            if isinstance(said, bytes) and said.endswith(b"END"):
+                return
+        lines.read()  # until the client is gone
+
+
+def judge(folder, name, steps, script, kinds):
+    path = folder / "s"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    server = threading.Thread(target=serve, args=(listener, script), daemon=True)
+    server.start()
+    driver = driving.Driver(driving.libraries(BUILD, SOURCE)[LIBRARY], str(path), dict(os.environ))
+    for step in steps:
+        answer = driver.tell(step)
+    said = str(answer.get("message"))
+    good_end = answer.get("raised") in kinds and "no answer" not in said and "does not answer" not in said
+    good_end = good_end and (kinds != ANSWER or answer["result"]["value"] == "7")
+    tap.ok(good_end, f"{LIBRARY}: {name}: {kinds[0] or 'the answer'}", str(answer)[:1000])
+    tap.eq(driver.end(), 0, f"{LIBRARY}: {name}: the program ends by itself")
+    listener.close()
+    path.unlink()
+
+
+# The connection that a process has without a client of its own: the server at it ends, and the next call makes another.
+AGAIN = {
+    "python": ["-c", "import cordon\ntry:\n    cordon.run('1')\nexcept cordon.ServerGone:\n    print(cordon.run('1').value)"],
+    "node": ["--input-type=module", "-e", f"""const {{ run, ServerGone }} = await import("{BUILD / 'bindings/node/index.js'}");
+        try {{ await run("1"); }} catch (e) {{ if (e instanceof ServerGone) console.log((await run("1")).value); }}"""],
+    "ruby": [f"-I{SOURCE / 'bindings/ruby'}", "-rcordon", "-e", "begin; Cordon.run('1'); rescue Cordon::ServerGone; puts Cordon.run('1').value; end"],
+}
+
+
+def again(folder):
+    path = folder / "s"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        server = threading.Thread(target=lambda: (serve(listener, [lambda n: b"END"]), serve(listener, [good])), daemon=True)
+        server.start()
+        head, _, more = driving.libraries(BUILD, SOURCE)[LIBRARY]
+        r = subprocess.run([head[0], *AGAIN[LIBRARY]], env={**os.environ, **more, "CORDON_SOCKET": str(path)}, capture_output=True, text=True, timeout=mcptest.PATIENCE)
+    tap.eq(r.stdout, "7\n", f"{LIBRARY}: a call without a client connects anew where the server was lost", r.stderr)
+
+
+with tempfile.TemporaryDirectory() as made:
+    if LIBRARY in AGAIN:
+        again(pathlib.Path(made))
+        (pathlib.Path(made) / "s").unlink()
+    for case in CASES:
+        judge(pathlib.Path(made), *case)
+tap.done()
