@@ -2,7 +2,7 @@
 /* A signal in the midst of a call that is being judged. Since Linux 5.19 the caller waits for the answer and nothing but
  * its death comes between; before, any handled signal takes the call back, and the answer finds nobody. The test build can
  * have the older behaviour on a newer kernel (CORDON_TEST_OFF=wait_killable), and both are shown here: a thread of this
- * process takes the filter, this one judges. */
+ * process takes the filter, this one judges. Usage: test_killable [ROUNDS] */
 #include "base/tap.h"
 #include "jail/inside.h"
 #include "sys/listener.h"
@@ -14,6 +14,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -132,16 +133,15 @@ static pid_t signals_for(pid_t caller)
 
 /* Signals that the launcher handles arrive one after the other: its exec is taken back and made again, and is let pass
  * all the same. A call that is taken back between poll and receive was once told as the launcher's death. */
-static void exec_taken_back(void)
+static void exec_taken_back(int rounds)
 {
-    enum { ROUNDS = 2000 };
     struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &a, NULL);
     int passed = 0, tell[2];
     struct err err = {0};
     if (pipe2(tell, O_CLOEXEC) < 0)
         return;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         int listener = -1, status = -1;
         /* it shares our descriptors: under the filter it could send none */
         pid_t caller = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
@@ -158,13 +158,13 @@ static void exec_taken_back(void)
         waitpid(caller, &status, 0);
         passed += r == 0 && status == 0;
     }
-    tap_eq_int(passed, ROUNDS,
+    tap_eq_int(passed, rounds,
                "an exec that signals take back is let pass when it is made again (%s)", err.msg);
     close(tell[0]);
     close(tell[1]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct sigaction a = {.sa_handler =
                               on_signal}; /* no SA_RESTART: the call would be tried again */
@@ -173,6 +173,6 @@ int main(void)
 #ifdef CORDON_LAYER_SWITCHES
     one_call(1UL << JAIL_SWITCH_COUNT, false, "a kernel before 5.19, simulated");
 #endif
-    exec_taken_back();
+    exec_taken_back(argc > 1 ? (int)strtol(argv[1], NULL, 10) : 2000);
     return tap_done();
 }

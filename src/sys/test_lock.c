@@ -13,6 +13,9 @@
 
 static char path[] = "/tmp/cordon-lock-XXXXXX";
 
+/* The search for a holder ends after a second, found or not; an emulated machine with much to do was seen to need more. */
+enum { TRIES = 20 };
+
 enum how { WRITER, READER, POSIX_WRITER };
 
 /* A child that holds BYTE, and is stopped if it is to be; it holds the lock when this returns. */
@@ -87,9 +90,13 @@ static void test_kinds(int fd)
     pid_t pid = holder(0, READER, false);
     tap_eq_int(lock_try(fd, F_RDLCK, 0), 0, "two readers share a lock");
     lock_release(fd, 0);
-    tap_eq_int(lock_within(fd, F_WRLCK, 0, 20, "the lock", &err), ERR_STATE,
-               "a writer waits for two readers");
     snprintf(want, sizeof want, "`kill %d`", (int)pid);
+    int got = ERR_STATE;
+    for (int i = 0; i < TRIES && got == ERR_STATE && !strstr(err.msg, want); i++) {
+        err = (struct err)ERR_INIT;
+        got = lock_within(fd, F_WRLCK, 0, 20, "the lock", &err);
+    }
+    tap_eq_int(got, ERR_STATE, "a writer waits for two readers");
     tap_ok(strstr(err.msg, want) && !strstr(err.msg, "stopped"),
            "a reader that is at work is named, too: %s", err.msg);
     end(pid);
@@ -98,7 +105,10 @@ static void test_kinds(int fd)
     lock_release(fd, 0);
     tap_eq_int(lock_holder(fd, 0), 0, "a lock that was released has no holder");
     pid = holder(7, POSIX_WRITER, false);
-    tap_eq_int(lock_holder(fd, 7), pid, "the holder of a POSIX lock is found");
+    pid_t found = 0;
+    for (int i = 0; i < TRIES && !found; i++)
+        found = lock_holder(fd, 7);
+    tap_eq_int(found, pid, "the holder of a POSIX lock is found");
     tap_eq_int(lock_holder(fd, 8), 0, "the holder of a POSIX lock is found on its own byte only");
     end(pid);
     lock_describe(0, err.msg, sizeof err.msg);

@@ -193,8 +193,9 @@ for who in users():
     long = State(who)
     long.run(driver, "make", 3000)
     whole, (_, out, _) = bytes_read(long, "export")
-    records, last = len(out.splitlines()), json.loads(out.splitlines()[-1])["timestamp"]
-    while int(time.time()) <= last:  # --since knows seconds
+    times = [json.loads(line)["timestamp"] for line in out.splitlines()]
+    records = len(times)
+    while int(time.time()) <= max(times):  # --since knows seconds; a clock that was set back meanwhile catches up
         time.sleep(0.05)
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     long.run(driver, "make", 3)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the gate share: a state folder with policies for one user, and somebody else who answers."""
+import atexit
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ class State:
         self.programs = programs
         self.who = who
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="cordon-gate-", dir="/var/tmp"))
+        atexit.register(self.close)
         self.dir = self.home / "deep" / "state"
         self.dir.parent.mkdir(mode=0o700)
         self.dir.mkdir(mode=0o700)

@@ -11,7 +11,7 @@ import sys
 import time
 
 import gatetest
-from tapsys import Programs, Tap, until, users
+from tapsys import SLOW, Programs, Tap, until, users
 from toolstest import CALLS, lines_of
 
 tap, programs = Tap(), Programs(sys.argv[1])
@@ -82,7 +82,8 @@ def State(who, more=""):
 
 
 def calls(s, text, *options):
-    return lines_of(s.run("run", "--json", "--profile", "standard", "--policy", s.tools, *(options or ("--worker", "execute")), "-", text=CALLS + text))
+    return lines_of(s.run("run", "--json", "--profile", "standard", "--policy", s.tools, "--timeout", f"{30 * SLOW}s", *(options or ("--worker", "execute")), "-",
+                          text=CALLS + text))
 
 
 def answers(who):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scripted model on loopback, a gateway before it and a small client, for the tests of `cordon proxy`. All three are in a network
 namespace of the test's own, so that nothing can go out."""
+import atexit
 import ctypes
 import http.client
 import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -153,7 +155,8 @@ class Upstream:
 class Gateway:
     def __init__(self, programs, policy, env=None, who="root", state=None):
         """STATE: the folder of runs that it serves; else one of its own."""
-        self.folder = tempfile.mkdtemp(prefix="proxytest.")
+        self.folder = tempfile.mkdtemp(prefix="cordon-proxy-")
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.policy = os.path.join(self.folder, "policy.yaml")
         with open(self.policy, "w") as f:
             f.write(policy)

@@ -9,6 +9,7 @@ import subprocess
 HOME = "/cordon"         # where the machine has the tree, and in it its build folders
 LONGEST = 2400           # seconds that a suite may take at most; less where its own time limit is short
 FACTOR = 10              # tests/run gives meson's time limits the same
+EMULATED = 4             # and so many times that where the processor is emulated: what takes 15 s took 300
 
 
 def rows(path):
@@ -32,7 +33,7 @@ def plan(tests, table, emulated, only=""):
     machine. ONLY: `NAME,NAME:ARGUMENT:…` by which a suite that is otherwise too slow can be asked for."""
     wanted = {name: more for name, *more in (x.split(":") for x in only.split(",") if x)}
     known = [{"name": n, "limit": int(rest.split()[0]), "argv": rest.split()[1:], "env": {}, "folder": HOME} for n, verb, rest in table if verb == "add"]
-    known += [{"name": t["name"], "limit": min(t["timeout"] * FACTOR, LONGEST), "argv": t["cmd"], "env": t["env"],
+    known += [{"name": t["name"], "limit": min(t["timeout"] * FACTOR * (EMULATED if emulated else 1), LONGEST), "argv": t["cmd"], "env": t["env"],
                "folder": t["folder"]} for t in tests]
     for name in wanted:
         if name not in [s["name"] for s in known]:
