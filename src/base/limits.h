@@ -138,6 +138,9 @@
 #define LIMIT_IMAGE_MS     5000ULL     /* cordon-image for one; then it is killed */
 #define LIMIT_IMAGES       4           /* of one block */
 
+/* Processes that listen, cordond and the fronts of HTTP: until the next try, where a client could not be accepted. */
+#define LIMIT_ACCEPT_MS 100ULL
+
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
 #define LIMIT_SERVE_CLIENTS      32  /* of one socket */
 #define LIMIT_SERVE_CLIENTS_USER 12  /* of it that one user has, where others are served, too */
@@ -162,6 +165,7 @@
 #define LIMIT_SERVE_OUT   (128 * MIB) /* answers that a client has not read yet */
 #define LIMIT_SERVE_HOLD  (8 * MIB)   /* beyond it nothing new is read from whoever caused them */
 #define LIMIT_SERVE_PIECE (32 * KIB)  /* of a body, in one packet: a socket takes it whole */
+#define LIMIT_SERVE_TURN  64 /* packets of one front in a row: then cordond looks at all else */
 #define LIMIT_SERVE_ANSWER_MS                                                                      \
     45000ULL /* then a request is answered with a job: clients give up at 60 s */
 #define LIMIT_SERVE_ANSWER_MIN_MS 100ULL    /* what --answer may say, at least */

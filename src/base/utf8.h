@@ -9,6 +9,7 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,5 +26,8 @@ size_t utf8_count(const void *s, size_t len);
 
 /* The number of bytes at the front that are whole, correct UTF-8; LEN if all of it is. */
 size_t utf8_valid_prefix(const void *s, size_t len);
+
+/* Whether a reader does not see CP, takes it for a space, or sees others moved by it. Control characters are not asked about. */
+bool utf8_unseen(uint32_t cp);
 
 #endif

@@ -100,7 +100,7 @@ static bool goes_around_daemon(const struct flow *f)
     struct stat st;
     if (p->daemon.use != POLICY_DAEMON_REQUIRED || f->req->outer)
         return false;
-    return !here_is_served() || lstat(p->daemon.socket, &st) < 0 || st.st_uid != geteuid();
+    return !here_is_served() || lstat(p->daemon.socket, &st) < 0 || !here_owns(st.st_uid);
 }
 
 static int refuse_around(struct flow *f)
@@ -133,6 +133,7 @@ int flow_admit(struct flow *f, struct err *err)
                                    .task = req->task,
                                    .code = f->source,
                                    .code_len = f->source_len,
+                                   .language = req->kind == FLOW_EXEC ? NULL : f->language->title,
                                    .arguments = f->arguments.data,
                                    .writes = f->writes,
                                    .nwrites = f->nwrites,

@@ -25,11 +25,14 @@
 
 #define INPUT_MAX (64 * MIB) /* of standard input that somebody can be asked about */
 
-/* Whether somebody may be asked, so that what they saw must be what runs. */
+/* Whether somebody may be asked, so that what they saw must be what runs. A tool that the policy asks about is asked about
+ * in every mode. */
 static bool asks_somebody(const struct flow *f)
 {
-    const struct policy *p = f->req->context->policy;
-    return !flow_only_judges(f) && (p->approval.mode != POLICY_AUTONOMOUS || p->arena.enabled);
+    const struct flow_context *h = f->req->context;
+    const struct policy *p = h->policy;
+    return !flow_only_judges(f) && (p->approval.mode != POLICY_AUTONOMOUS || p->arena.enabled ||
+                                    gate_tool_asks(&h->gate_config, flow_tool_name(f)));
 }
 
 /* A sealed copy of what is left of the regular file FD, and the sum over it. */
@@ -173,6 +176,8 @@ int flow_bind(struct flow *f, struct err *err)
         return err_set(err, ERR_MEMORY, "no memory");
     jsonw_open(&j, NULL, '{');
     jsonw_string(&j, "tool", flow_tool_name(f));
+    /* the same text can be a program of two languages, and do another thing in each */
+    jsonw_string(&j, "language", req->kind == FLOW_EXEC ? NULL : f->language->name);
     jsonw_string(&j, "profile", req->profile ? req->profile->name : NULL);
     jsonw_string(&j, "mode", s->mode == JAIL_FULL ? "full" : "landlock");
     jsonw_bool(&j, "proc", s->proc);

@@ -16,8 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define JUDGE_MS     10000 /* a parser that takes longer is a refusal */
-#define LAST_WORD_MS 1000  /* from the end of a child's channel to the word of its end */
+#define JUDGE_MS 10000 /* a parser that takes longer is a refusal */
+#define START_MS                                                                                   \
+    100 /* a start and a verdict may take so long: less may be over before the program begins */
+#define LAST_WORD_MS 1000 /* from the end of a child's channel to the word of its end */
 
 static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
 {
@@ -442,6 +444,13 @@ static void await_end(struct flow *f)
     jail_run_stop(f->run);
 }
 
+/* Whoever allows so little is told that the time was over: neither host nor judge are to blame. */
+static bool too_short(const struct flow *f)
+{
+    return !flow_in_session(f) && f->spec.limits.wall_ms < START_MS &&
+           jail_run_outcome(f->run)->end == JAIL_END_WALL;
+}
+
 int flow_child_judge(struct flow *f, struct err *err)
 {
     f->late = false;
@@ -452,6 +461,11 @@ int flow_child_judge(struct flow *f, struct err *err)
         return flow_verdict(f);
     if (!f->late)
         await_end(f);
+    if (too_short(f)) {
+        flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
+        f->result->ran = false;
+        return FLOW_STOP;
+    }
     if (flow_lost(f, !given && f->result->warm))
         return FLOW_GO_ON; /* the next step takes it up */
     if (given || flow_in_session(f) || (was_stopped(f) && !f->late))

@@ -77,6 +77,7 @@ struct gate_request {
                          not counted */
     const void *code; /* what people and judges are shown and an approval is bound to */
     size_t code_len;
+    const char *language;     /* that it is a program of, as people are told it; NULL: of none */
     const uint8_t *code_hash; /* SHA-256 of it where it is known already; else NULL */
     const char
         *arguments; /* all else that decides what happens, one canonical JSON text; or NULL */
@@ -122,6 +123,9 @@ struct gate_event {
     const char *client, *tool, *run; /* NULL where it is about none */
     const char *subject, *detail;    /* never NULL */
     uint64_t seconds;
+    /* of a question to a person, while the event is told; else NULL */
+    const char *code, *language;
+    size_t code_len;
 };
 
 struct gate;

@@ -23,6 +23,8 @@ struct gate_noted {
     enum gate_event_kind kind;
     char client[64], tool[32], run[40], subject[64], detail[320];
     uint64_t seconds;
+    const char *code, *language; /* the request's, which outlives the note */
+    size_t code_len;
 };
 
 enum { GATE_NOTED_MAX = 8 };

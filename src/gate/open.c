@@ -79,7 +79,10 @@ void gate_tell(struct gate *g)
                                .run = or_null(n->run),
                                .subject = n->subject,
                                .detail = n->detail,
-                               .seconds = n->seconds};
+                               .seconds = n->seconds,
+                               .code = n->code,
+                               .language = n->language,
+                               .code_len = n->code_len};
         g->config->on_event(g->config->ctx, &e);
     }
     g->nnoted = 0;

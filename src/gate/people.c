@@ -176,7 +176,11 @@ static int understand(struct gate_ticket *t, const struct buf *reply, char used_
         e = count_locked(g, GATE_COUNTER_asked, err);
         if (e < 0)
             return e;
-        gate_note(g, GATE_EVENT_APPROVAL_ASKED, t, id, "", t->request.approval_wait_ms / 1000);
+        struct gate_noted *n =
+            gate_note(g, GATE_EVENT_APPROVAL_ASKED, t, id, "", t->request.approval_wait_ms / 1000);
+        n->code = t->request.code;
+        n->code_len = t->request.code_len;
+        n->language = t->request.language;
         gate_tell(g);
     }
     char hint[240];

@@ -27,9 +27,10 @@ struct http_head {
     const char *target; /* a path, with its query */
     struct http_field fields[LIMIT_HTTP_FIELDS];
     size_t count;
-    bool close;   /* the client wants no further request on this connection */
-    bool chunked; /* else the body has LENGTH bytes */
-    bool expects; /* it waits for 100 Continue */
+    bool bodiless; /* HEAD: what follows the head of the answer is taken for the next one */
+    bool close;    /* the client wants no further request on this connection */
+    bool chunked;  /* else the body has LENGTH bytes */
+    bool expects;  /* it waits for 100 Continue */
     uint64_t length;
 };
 

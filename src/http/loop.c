@@ -9,6 +9,7 @@
 #include "http/server.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,9 +24,10 @@ struct loop {
     struct http_server *server;
     const struct http_link *link;
     int listener;
-    bool over;  /* the process behind is gone */
-    int *fds;   /* of each connection */
-    size_t *of; /* which connection an entry of p behind CONNS is of */
+    uint64_t accept_ms; /* no client is accepted before: there was no room for the last */
+    bool over;          /* the process behind is gone */
+    int *fds;           /* of each connection */
+    size_t *of;         /* which connection an entry of p behind CONNS is of */
     struct pollfd *p;
 };
 
@@ -36,17 +38,23 @@ static void close_conn(struct loop *l, size_t i)
     l->fds[i] = -1;
 }
 
+static bool has_room(const struct http_server *s)
+{
+    for (size_t i = 0; i < s->top; i++)
+        if (s->conns[i].state == HTTP_CONN_UNUSED)
+            return true;
+    return s->top < s->count;
+}
+
 /* Where there is no room, the connection that has been idle for the longest makes room; none that works. */
 static bool make_room(struct loop *l)
 {
     const struct http_server *s = l->server;
     size_t found = s->count;
-    if (s->top < s->count)
+    if (has_room(s))
         return true;
     for (size_t i = 0; i < s->count; i++) {
         const struct http_conn *c = &s->conns[i];
-        if (c->state == HTTP_CONN_UNUSED)
-            return true;
         if ((c->state == HTTP_CONN_HEAD || c->state == HTTP_CONN_LINGER) &&
             (found == s->count || c->deadline_ms < s->conns[found].deadline_ms))
             found = i;
@@ -59,8 +67,13 @@ static bool make_room(struct loop *l)
 
 static void accept_some(struct loop *l)
 {
-    for (int i = 0; i < ACCEPTED && make_room(l); i++) {
-        const int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int i = 0; i < ACCEPTED; i++) {
+        if (i > 0 && !has_room(l->server))
+            return; /* nobody makes room for a client that may not be there */
+        const bool room = make_room(l);
+        const int fd = room ? accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (fd < 0 && (!room || errno != EAGAIN)) /* poll would tell of the client at once */
+            l->accept_ms = l->server->now_ms + LIMIT_ACCEPT_MS;
         if (fd < 0)
             return;
         const struct http_conn *c = http_conn_accept(l->server);
@@ -117,7 +130,8 @@ static bool owes(const struct http_conn *c)
 static size_t watch(struct loop *l)
 {
     size_t n = CONNS;
-    l->p[LISTENER] = (struct pollfd){.fd = l->listener, .events = POLLIN};
+    l->p[LISTENER] = (struct pollfd){.fd = l->server->now_ms < l->accept_ms ? -1 : l->listener,
+                                     .events = POLLIN};
     l->p[LINK] = (struct pollfd){.fd = l->link->fd, .events = l->link->events(l->server->of)};
     for (size_t i = 0; i < l->server->top; i++) {
         const struct http_conn *c = &l->server->conns[i];
@@ -183,7 +197,9 @@ static int turn(struct loop *l, struct err *err)
     look_at_clock(l);
     (void)http_server_tick(s);
     write_all(l);
-    const uint64_t next = http_server_tick(s); /* what was written may have changed it */
+    uint64_t next = http_server_tick(s); /* what was written may have changed it */
+    if (l->accept_ms > s->now_ms && l->accept_ms < next)
+        next = l->accept_ms;
     int r = l->link->send(s->of, &l->over, err);
     if (r < 0 || l->over)
         return r;

@@ -48,6 +48,7 @@ static int parse_first(char *line, struct http_head *head)
         return 505;
     head->target = target;
     head->method = HTTP_OTHER;
+    head->bodiless = strcmp(line, "HEAD") == 0;
     for (int m = 0; m < HTTP_OTHER; m++)
         if (strcmp(line, methods[m]) == 0)
             head->method = (enum http_method)m;

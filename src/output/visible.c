@@ -22,19 +22,6 @@ static const struct range acting[] = {
     {0x2066, 0x2069}, {0xfeff, 0xfeff}, {0xe0000, 0xe0fff},
 };
 
-/* What cannot be seen, or looks like a space: Default_Ignorable_Code_Point, the categories Cf, Zs, Zl, Zp and Co but
- * for U+0020, and the blank pattern of braille. Unicode 15. */
-static const struct range unseen[] = {
-    {0xa0, 0xa0},       {0xad, 0xad},       {0x34f, 0x34f},      {0x600, 0x605},
-    {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},      {0x890, 0x891},
-    {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x1680, 0x1680},    {0x17b4, 0x17b5},
-    {0x180b, 0x180f},   {0x2000, 0x200f},   {0x2028, 0x202f},    {0x205f, 0x206f},
-    {0x2800, 0x2800},   {0x3000, 0x3000},   {0x3164, 0x3164},    {0xe000, 0xf8ff},
-    {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},    {0xfff0, 0xfffb},
-    {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f},  {0x1bca0, 0x1bca3},
-    {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff},
-};
-
 static bool within(const struct range *r, size_t count, uint32_t cp)
 {
     for (size_t i = 0; i < count; i++)
@@ -50,8 +37,8 @@ static int code_point(const struct output_visible *v, uint32_t cp, const unsigne
         return buf_printf(out, "^%c", (int)(cp + 64));
     if (cp == 0x7f)
         return buf_str(out, "^?");
-    bool shown = within(acting, sizeof acting / sizeof *acting, cp) ||
-                 (v->plain && within(unseen, sizeof unseen / sizeof *unseen, cp));
+    bool shown =
+        within(acting, sizeof acting / sizeof *acting, cp) || (v->plain && utf8_unseen(cp));
     return shown ? buf_printf(out, "<U+%04X>", cp) : buf_add(out, s, n);
 }
 

@@ -74,8 +74,11 @@ void pool_conn_accept(struct pool_holder *h)
     for (int i = 0; i < ACCEPTS; i++) {
         FD_AUTO sock = accept4(h->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         struct err err = ERR_INIT;
-        if (sock < 0)
+        if (sock < 0) {
+            if (errno != EAGAIN) /* the client still waits, and epoll would tell of it at once */
+                pool_holder_hears(h, false);
             return;
+        }
         if (!is_ours(h, sock)) {
             h->refused_peers++;
             continue;

@@ -32,6 +32,14 @@ int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_
     return epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? err_sys(err, "epoll") : 0;
 }
 
+void pool_holder_hears(struct pool_holder *h, bool hears)
+{
+    struct epoll_event e = {.events = hears ? EPOLLIN : 0,
+                            .data.u64 = (uint64_t)POOL_EVENT_ACCEPT << 32};
+    if (epoll_ctl(h->epoll, EPOLL_CTL_MOD, h->sock, &e) == 0)
+        h->deaf = !hears;
+}
+
 static void handle(struct pool_holder *h, uint64_t event)
 {
     size_t at = (uint32_t)event;
@@ -72,6 +80,8 @@ static uint64_t look_around(struct pool_holder *h)
     if (h->now - h->looked_ns < LOOK_NS)
         return h->looked_ns + LOOK_NS;
     h->looked_ns = h->now;
+    if (h->deaf)
+        pool_holder_hears(h, true);
     for (size_t i = 0; i < sizeof h->sessions.session / sizeof *h->sessions.session; i++)
         pool_session_check_rest(h, &h->sessions.session[i]);
     h->hidden = pool_socket_inode(h->start->dir, pool_environment_mark(h->start->environment)) !=

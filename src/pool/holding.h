@@ -100,8 +100,9 @@ struct pool_holder {
     int dying; /* a pidfd of the session that was killed last; -1: it is gone */
     uint64_t killed_ns;
     bool stopping;
-    bool hidden;                        /* the socket is no longer where clients look for it */
-    uint64_t socket_file;               /* its inode */
+    bool hidden;          /* the socket is no longer where clients look for it */
+    uint64_t socket_file; /* its inode */
+    bool deaf; /* it had no descriptor for a client, and accepts none before the next look */
     uint64_t looked_ns;                 /* when that was looked at */
     uint64_t now, started_ns, asked_ns; /* asked_ns: when a client last wanted something */
     uint64_t idle_exit_ns;
@@ -128,6 +129,7 @@ enum pool_event {
     POOL_EVENT_SESSION,
     POOL_EVENT_OWNER, /* the serial number of a session: an entry may be another's by now */
 };
+void pool_holder_hears(struct pool_holder *h, bool hears); /* whether it sees clients that come */
 ERR_MUST_USE int pool_holder_watch(struct pool_holder *h, int fd, enum pool_event kind, size_t at,
                                    struct err *err);
 

@@ -52,12 +52,17 @@ static void answer(struct serve_ask *a, enum serve_stand stand, const char *hand
     a->state = SERVE_ANSWERING;
 }
 
+static const char *kept_handle(const struct serve_job *job)
+{
+    return job->kept ? job->handle : "";
+}
+
 void serve_asks_refuse(struct serve_ask *a, const char *why)
 {
     answer(a, SERVE_REFUSED, "", 0, why, utf8_valid_prefix(why, strlen(why)));
 }
 
-/* The runner's first line, without its name for itself. */
+/* The runner's first line, without its name for itself. The handle tells it from a job that is not there. */
 static void refuse_by_runner(struct serve_ask *a, const struct serve_job *job)
 {
     char line[sizeof job->runner.said];
@@ -67,9 +72,10 @@ static void refuse_by_runner(struct serve_ask *a, const struct serve_job *job)
     const size_t len = strcspn(text, "\n");
     memcpy(line, text, len);
     line[len] = 0;
-    serve_asks_refuse(a, job->runner.flooded ? "it printed more than an answer can hold"
-                         : line[0]           ? line
-                                             : "the runner ended and gave no result; try again");
+    const char *why = job->runner.flooded ? "it printed more than an answer can hold"
+                      : line[0]           ? line
+                                          : "the runner ended and gave no result; try again";
+    answer(a, SERVE_REFUSED, kept_handle(job), 0, why, utf8_valid_prefix(why, strlen(why)));
 }
 
 /* Without the part of gate and pool where it could not be read. */
@@ -94,14 +100,13 @@ static void settle(const struct serve_client *c, struct serve_ask *a, const stru
     }
     const struct serve_runner *r = &job->runner;
     const bool makes = job->verb == SERVE_SESSION_NEW || job->verb == SERVE_SESSION_FORK;
-    if (r->flooded || (!r->text.len && r->status != 0))
+    const bool silent = !r->text.len && r->status != 0;
+    if (r->flooded || (silent && !job->cancelled))
         refuse_by_runner(a, job);
     else
         answer(a, job->cancelled ? SERVE_CANCELLED : SERVE_DONE,
-               makes       ? job->session
-               : job->kept ? job->handle
-                           : "",
-               (uint64_t)r->status, r->text.data ? r->text.data : "", r->text.len);
+               makes ? job->session : kept_handle(job), (uint64_t)r->status,
+               r->text.data ? r->text.data : "", r->text.len);
 }
 
 static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t now_ns)

@@ -210,11 +210,12 @@ bool serve_client_wants_write(const struct serve_client *c)
     return !c->told && !c->gone;
 }
 
+/* A front that sends as fast as we read would keep us from everybody else, signals too; what is left, poll finds again. */
 void serve_client_read(struct serve_client *c, uint64_t now_ns)
 {
     static char frame[LIMIT_FRAME];
     struct err err = ERR_INIT;
-    while (c->sock >= 0) {
+    for (int i = 0; i < LIMIT_SERVE_TURN && c->sock >= 0; i++) {
         ssize_t n = recv(c->sock, frame, sizeof frame, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
@@ -233,11 +234,12 @@ void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns)
 {
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
         struct serve_session *s = &c->sessions[i];
-        struct serve_request q = {.number = 1, .verb = SERVE_SESSION_CLOSE};
+        struct serve_request q = {.verb = SERVE_SESSION_CLOSE}; /* of no front: no number */
         struct err err = ERR_INIT;
+        if (!s->used || !(c->gone || s->unwanted))
+            continue;
         memcpy(q.handle, s->handle, sizeof q.handle);
-        if (s->used && !serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err) &&
-            err.code == ERR_LIMIT)
+        if (!serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err) && err.code == ERR_LIMIT)
             return; /* the end of another runner makes room */
         s->used =
             false; /* one that cannot be closed ends by itself when it was idle for long enough */

@@ -104,14 +104,16 @@ static bool has_place(const struct serve_server *s, uid_t user)
 }
 
 /* Whoever is not served is told by the end of the socket. */
-static void accept_client(struct serve_server *s)
+static void accept_client(struct serve_server *s, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
     pid_t peer = 0;
     uid_t user = 0;
     FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-    if (sock < 0)
+    if (sock < 0) { /* the client still waits, and poll would tell of it at once */
+        s->accept_ns = errno == EAGAIN ? now_ns : now_ns + LIMIT_ACCEPT_MS * CLOCK_NS_PER_MS;
         return;
+    }
     const bool let_in =
         sys_peer_who(sock, &user, &peer) && (user == geteuid() || s->all.config.all_users) &&
         sys_peer_is_outside(peer) && has_place(s, user) && add(s, user, sock, sock, &err) == 0;
@@ -128,8 +130,7 @@ static bool look(struct serve_client *c, uint64_t now_ns)
     serve_asks_tick(c, now_ns);
     serve_client_write(c);
     serve_jobs_release(c, now_ns);
-    if (c->gone)
-        serve_client_close_sessions(c, now_ns);
+    serve_client_close_sessions(c, now_ns);
     return !(c->gone && serve_client_idle(c));
 }
 
@@ -182,6 +183,8 @@ static size_t note_stirred(struct serve_client *c, const struct pollfd *p)
 static struct timespec wait_time(const struct serve_server *s, uint64_t now_ns)
 {
     uint64_t next = serve_life_next(s);
+    if (s->listener >= 0 && s->accept_ns > now_ns && s->accept_ns < next)
+        next = s->accept_ns;
     if (serve_ready_lacks(&s->all) && s->all.rest_ns < next)
         next = s->all.rest_ns;
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -204,7 +207,7 @@ static int turn(struct serve_server *s, struct err *err)
     size_t n = OTHERS;
     const uint64_t before = clock_now_ns();
     p[SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
-    p[LISTENER] = (struct pollfd){.fd = s->listener, .events = POLLIN};
+    p[LISTENER] = (struct pollfd){.fd = before < s->accept_ns ? -1 : s->listener, .events = POLLIN};
     p[READER] = (struct pollfd){.fd = s->reloading ? s->reader.pidfd : -1, .events = POLLIN};
     serve_ready_watch(&s->all, p + READY);
     for (size_t i = 0; i < CLIENTS; i++)
@@ -219,7 +222,7 @@ static int turn(struct serve_server *s, struct err *err)
         if (s->clients[i])
             n += note_stirred(s->clients[i], p + n);
     if (p[LISTENER].revents)
-        accept_client(s);
+        accept_client(s, now);
     serve_life_look(s, p[SIGNALS].revents != 0, now);
     for (size_t i = 0; i < CLIENTS; i++)
         if (s->clients[i] && !look(s->clients[i], now)) {

@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         wire_begin(&w, &frame, WIRE_SERVE_ASK);
     if (size > 1 && buf_add(&frame, data + 1, size - 1) == 0 &&
         wire_open(&r, frame.data, frame.len, &err) == 0 && serve_request_read(&r, &q, &err) == 0) {
+        base_assert(q.verb < SERVE_VERB_COUNT);
         base_assert(q.number && serve_handle_good(serve_verb_handle(q.verb), q.handle));
         base_assert(q.body <= serve_verb_body(q.verb));
         size_t len;

@@ -32,6 +32,7 @@ struct serve_job {
 
 struct serve_session {
     bool used;
+    bool unwanted; /* its maker was ended: nobody has its handle, and it is to be closed */
     char handle[SERVE_HANDLE + 1];
     uint64_t called_ns, calls;
 };
@@ -104,7 +105,7 @@ bool serve_client_idle(const struct serve_client *c);
 /* Whether everything that it asked for is answered and has ended; and what brings that about. */
 bool serve_client_drained(const struct serve_client *c);
 void serve_client_cancel(struct serve_client *c, uint64_t now_ns);
-/* Of one that is gone: closes its sessions, as far as there is room for that. */
+/* Closes what nobody wants, and all of one that is gone, as far as there is room for that. */
 void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns);
 void serve_client_done(struct serve_client *c);
 

@@ -147,8 +147,12 @@ void serve_jobs_forget(struct serve_job *job)
 static void note_session(struct serve_client *c, const struct serve_job *j, uint64_t now_ns)
 {
     const bool made = j->verb == SERVE_SESSION_NEW || j->verb == SERVE_SESSION_FORK;
-    if (made && j->runner.status == 0)
-        (void)serve_sessions_add(c, j->session, now_ns);
+    /* one that was ended may have made its session before that: its client gave it up */
+    const bool ended = j->runner.kill_ns || j->runner.killed;
+    struct serve_session *new =
+        made && (ended || j->runner.status == 0) ? serve_sessions_add(c, j->session, now_ns) : NULL;
+    if (new)
+        new->unwanted = ended;
     if (j->verb == SERVE_SESSION_CLOSE)
         serve_sessions_remove(c, j->session);
     struct serve_session *s = j->verb == SERVE_SESSION_RUN || serve_verb_files(j->verb)

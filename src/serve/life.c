@@ -45,10 +45,13 @@ void serve_life_end(struct serve_server *s)
     fd_close(fd_take(&s->manager.sock));
 }
 
+/* WHAT may be a whole line of the reader's. */
 static void complain(const char *what)
 {
     char line[500];
-    const int n = snprintf(line, sizeof line, "cordond: the policy was not read again: %s\n", what);
+    const size_t len = strlen(what), end = len && what[len - 1] == '\n';
+    const int n = snprintf(line, sizeof line, "cordond: the policy was not read again: %.*s\n",
+                           (int)(len - end), what);
     (void)!sys_write_now(STDERR_FILENO, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 

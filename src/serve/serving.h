@@ -20,7 +20,8 @@ enum serve_phase { SERVE_SERVING, SERVE_DRAINING, SERVE_CANCELLING, SERVE_LEAVIN
 #define SERVE_FRONTS 2 /* clients beside those of the socket: HTTP's, and that of figures */
 struct serve_server {
     struct serve_shared all;
-    int listener; /* the unix socket; -1: none, or it is closed by now */
+    int listener;       /* the unix socket; -1: none, or it is closed by now */
+    uint64_t accept_ns; /* no client is accepted before: there was no descriptor for the last */
     bool one;     /* a single client, which was there from the start: the server ends with it */
     int no_token; /* an empty file, for the front of figures; -1: there is none */
     struct serve_client *http;

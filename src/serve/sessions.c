@@ -56,7 +56,7 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
         struct serve_session *s = &c->sessions[i];
         if (s->used && expired(c, s, now_ns))
             s->used = false;
-        if (s->used && strcmp(s->handle, handle) == 0)
+        if (s->used && !s->unwanted && strcmp(s->handle, handle) == 0)
             return s;
     }
     return NULL;
@@ -102,7 +102,7 @@ int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out
     jsonw_open(&j, NULL, '[');
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
         const struct serve_session *s = &c->sessions[i];
-        if (!s->used)
+        if (!s->used || s->unwanted)
             continue;
         const uint64_t past = (now_ns - s->called_ns) / CLOCK_NS_PER_S,
                        most = LIMIT_SERVE_IDLE_MS / 1000, idle = past < most ? past : most;

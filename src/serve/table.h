@@ -74,8 +74,8 @@ enum serve_stand {
     SERVE_DONE, /* body: what the runner printed; number: its exit status */
     SERVE_RUNNING, /* answered before it ended; handle: the job; body: what was printed so far; number: ms */
     SERVE_GOING,     /* not answered yet; number: ms since it was asked */
-    SERVE_REFUSED,   /* body: one sentence */
-    SERVE_CANCELLED, /* as SERVE_DONE, of a job that was ended by JOB_CANCEL */
+    SERVE_REFUSED,   /* body: one sentence; handle: the job, where one ended without a result */
+    SERVE_CANCELLED, /* as SERVE_DONE, of a job that was ended by JOB_CANCEL; may have no body */
     SERVE_STANDS,
 };
 

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define S  CLOCK_NS_PER_S
 #define T0 (1000 * S) /* when everything here begins */
@@ -108,6 +110,30 @@ static void test_idle_session(void)
     free(c);
 }
 
+/* Whoever makes a session may have made it when it is ended. */
+static void test_given_up_session(void)
+{
+    static const char handle[SERVE_HANDLE + 1] = "mcp-aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct serve_shared all = {.config = {.cordon = "/proc/self/exe"}};
+    struct serve_client *c = waiting(&all, SERVE_SESSION_NEW);
+    struct serve_job *j = &c->jobs[0];
+    size_t closing = 0;
+    serve_asks_free(&c->asks[0]);
+    memcpy(j->session, handle, sizeof handle);
+    j->runner.kill_ns = T0;
+    j->runner.status = 128 + 15;
+    serve_jobs_tick(c, T0);
+    tap_ok(j->ended_ns && !serve_sessions_find(c, handle, T0),
+           "a session whose maker was ended is not there for its client");
+    serve_client_close_sessions(c, T0);
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        closing += c->jobs[i].used && c->jobs[i].verb == SERVE_SESSION_CLOSE &&
+                   strcmp(c->jobs[i].session, handle) == 0;
+    tap_eq_int(closing, 1, "a session whose maker was ended is closed");
+    serve_client_done(c);
+    free(c);
+}
+
 static void test_handles(void)
 {
     enum { MANY = 1024 }; /* that a letter is never seen by chance: 1 in 10^11 */
@@ -130,12 +156,58 @@ static void test_handles(void)
     tap_eq_int(least, 32, "each of the 26 random letters of a handle is any of 32");
 }
 
-int main(void)
+/* Cancels of a request that nobody made, as many as the socket takes: a front may send what it likes. */
+static size_t fill(int sock)
 {
+    struct wire_writer w;
+    struct buf frame;
+    size_t sent = 0;
+    buf_init(&frame, 64);
+    wire_begin(&w, &frame, WIRE_SERVE_CANCEL);
+    wire_put_uint(&w, 77);
+    wire_put_uint(&w, 0);
+    tap_ok(wire_end(&w) == 0, "a packet of a front is written");
+    while (send(sock, frame.data, frame.len, MSG_DONTWAIT) == (ssize_t)frame.len)
+        sent++;
+    buf_done(&frame);
+    return sent;
+}
+
+static void test_flood(void)
+{
+    struct serve_shared all = {0};
+    struct serve_client *c = waiting(&all, SERVE_RUN);
+    int pair[2];
+    char frame[64];
+    size_t left = 0;
+    tap_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "a socket is there");
+    c->sock = pair[0];
+    const size_t sent = fill(pair[1]);
+    tap_ok(sent > LIMIT_SERVE_TURN, "a front sends more than is read in a row");
+    serve_client_read(c, T0);
+    while (recv(c->sock, frame, sizeof frame, MSG_DONTWAIT) > 0)
+        left++;
+    tap_eq_int(left, sent - LIMIT_SERVE_TURN,
+               "of a front that sends without end so many packets are read, and then the others "
+               "have their turn");
+    close(pair[0]);
+    close(pair[1]);
+    serve_asks_free(&c->asks[0]);
+    free(c);
+}
+
+int main(int argc, char **argv)
+{
+    char order;
+    (void)argv;
+    if (argc > 1) /* as a runner, which waits for what it is told and does nothing */
+        return read(STDIN_FILENO, &order, 1) < 0;
+    test_flood();
     test_long_run();
     test_session_in_the_making();
     test_result();
     test_idle_session();
+    test_given_up_session();
     test_handles();
     return tap_done();
 }

@@ -3,10 +3,12 @@
  * while the process lives; a child that is born into another pid namespace keeps no state. */
 #include "sys/here.h"
 
+#include "base/units.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,4 +55,19 @@ void here_user_is(uid_t uid)
 bool here_is_served(void)
 {
     return user_said;
+}
+
+bool here_owns(uid_t owner)
+{
+    char text[64];
+    uint64_t nobody = 0;
+    if (owner != geteuid())
+        return false;
+    if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof text) > 0 &&
+        strstr(text, "4294967295"))
+        return true; /* every user has a number of its own here */
+    if (fd_read_file(AT_FDCWD, "/proc/sys/fs/overflowuid", text, sizeof text) <= 0)
+        return false;
+    text[strcspn(text, "\n")] = 0;
+    return units_count(text, &nobody) == 0 && nobody != owner;
 }

@@ -32,4 +32,8 @@ uid_t here_user(void);
 void here_user_is(uid_t uid);
 bool here_is_served(void); /* cordond said so: we are its runner */
 
+/* Whether a file that the kernel shows as OWNER's is our user's. In a user namespace that lacks some users it shows all of
+ * those under one number, which may be ours there: such a file is somebody else's. */
+bool here_owns(uid_t owner);
+
 #endif

@@ -193,6 +193,38 @@ def contents(who):
     a.s.close()
 
 
+def asked_tool(who):
+    """A tool that the policy asks about is bound as in HITL: its standard input, and what lies in its folders."""
+    a = Asking(who)
+    a.policy = a.s.policy("approval: {contents: true}\ntools: {exec: {approval: true}}\n")
+    given, shown = a.file("in/given.txt", "the input\n"), a.file("data/list", "the folder\n")
+    args = ("exec", "--json", "--stdin", given, "--ro", f"{shown.parent}:/data", "--", "/bin/cat", "-", "/data/list")
+    a.run(*args)
+    a.approve("a use of a tool that the policy asks about")
+    for what, path in (("another standard input", given), ("other contents of a folder", shown)):
+        before = path.read_text()
+        path.write_text("SOMETHING ELSE\n")
+        r = a.run(*args)
+        tap.ok(r["status"] == "denied" and "SOMETHING" not in r.out, f"{who}: of a tool that the policy asks about, {what} is not what was approved", r.story())
+        path.write_text(before)
+    r = a.run(*args)
+    tap.eq(r["stdout"], "the input\nthe folder\n", f"{who}: of a tool that the policy asks about, what was approved runs", r.story())
+    a.s.close()
+
+
+def languages(who):
+    """0 is false in Python and true in Ruby: the same text does nothing in one and prints in the other."""
+    a = Asking(who)
+    both = "0 and print('HARM')\n"
+    a.run("run", "--json", "--lang", "python", "-", text=both)
+    a.approve("a program in Python")
+    r = a.run("run", "--json", "--lang", "ruby", "-", text=both)
+    tap.ok(r["status"] == "denied" and "HARM" not in r.out, f"{who}: the same text as a program of another language is not what was approved", r.story())
+    r = a.run("run", "--json", "--lang", "python", "-", text=both)
+    tap.eq((r["status"], r["stdout"]), ("ok", ""), f"{who}: in the language that was shown it is", r.story())
+    a.s.close()
+
+
 def wait_for_question(a, before, process):
     while process.poll() is None:
         new = [q["id"] for q in a.s.run("approve", "list", "--json").json or () if q["id"] not in before]
@@ -227,6 +259,9 @@ def tasks(who):
 
 for who in users():
     contents(who)
+    asked_tool(who)
+    if (programs.bin / "cordon-ruby").exists():
+        languages(who)
     tasks(who)
     standard_input(who)
     folders(who)

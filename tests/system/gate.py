@@ -338,6 +338,21 @@ def escalation():
         tap.ok(r.code == exits.USAGE and r.err.count("\n") == 1, f"escalate {' '.join(bad)} is a usage error", r.err)
 
 
+def files_on_record(who):
+    """A tool for the files of a session that the gate refuses is one record, as a run is."""
+    s = State(who)
+    s.run("session", "new", "aa")
+    for n, (action, words, tool) in enumerate((("write", "a\0text", "WriteFile"), ("restore", "genesis\0", "WriteFile")), 1):
+        r = s.run("session", "files", "--role", "explore", "aa", action, text=words)
+        found = [x for x in s.audit() if x["kind"] == "refusal"]
+        tap.ok(r.code == 1 and len(found) == n and (found[-1]["tool"], found[-1]["session"]) == (tool, "aa") and found[-1]["client_id"].startswith("uid:")
+               and "gate.role" in json.dumps(found[-1]), f"{who}: {action} of a session's files that a role lacks is one record, with who asked", found, r.story())
+    r = s.run("session", "files", "--role", "execute", "aa", "write", text="a\0text")
+    tap.ok(r.code == 0 and len([x for x in s.audit() if x["kind"] == "refusal"]) == 2, f"{who}: one that is not refused is no refusal on record", r.story())
+    s.run("pool", "stop", "--force")
+    s.close()
+
+
 for who in users():
     stop_and_resume(who)
     places_and_rates(who)
@@ -345,6 +360,7 @@ for who in users():
     approvals(who)
     stopped_at_start(who)
     on_record(who)
+    files_on_record(who)
     no_secret_on_record(who)
     arena(who)
     roles(who)

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 
+import httptest
 import proxytest
 import tapsys
 from proxytest import DONE, KEY, LOOP, chat, event, usage, words
@@ -473,6 +474,11 @@ def failures(g):
         tap.eq(g.ask(body).status, status, f"the request {str(body)[:40]} is refused with {status}")
     tap.eq(g.ask({"model": "normal", "messages": []}, token="x" * 40).status, 401, "without the token nobody is served")
     tap.eq(g.ask({"model": "normal", "messages": []}, headers={"Host": "evil.example"}).status, 403, "a page that calls loopback by a name is refused")
+    head = f"/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {g.token}\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with httptest.Wire(g.port) as c:
+        c.send(f"HEAD {head % 0}POST {head % 1}{{".encode())
+        got = c.reply_head().status, (c.until(b"\r\n") or b"")[:12]
+    tap.eq(got, (405, b"HTTP/1.1 400"), "the answer to HEAD has no body, and the next request gets its own answer")
 
 
 def cancellation(g):

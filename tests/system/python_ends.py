@@ -201,6 +201,11 @@ for who in tapsys.users():
                 faults.append(f"stdout is {(r['stdout'] or '')[:200]!r}, not {printed!r}")
             tap.ok(not faults, what, *faults, r.story())
             tap.eq(tapsys.shape_faults(r.json), [], f"{what}: the result has its shape")
+    endless = programs.dir / "endless.py"  # a file: who reads standard input waits for it no longer than that either
+    endless.write_text("while True: pass\n")
+    r = tapsys.cordon(programs, ["run", "--json", "--profile", "standard", "--timeout", "1ms", str(endless)], who)
+    tap.eq((r.code, r["status"], r["layer"], pick(r.json, "error.type"), pick(r.json, "error.message")),
+           (exits.LIMIT, "timeout", "resources", "TimeoutError", "Execution timeout exceeded (0.001s)"), f"{who}: a time that is over before the program begins is a timeout, and no fault of the host", r.story())
     tap.eq(canaries.faults(), [], f"{who}: every canary is as it was")
     canaries.close()
     if WARM:

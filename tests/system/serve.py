@@ -5,13 +5,14 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import tomllib
 
 import tapsys
-from mcptest import LEGACY, META, MODERN, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stat, stop, text
+from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stat, stop, text
 from tapsys import Tap, users
 
 try:
@@ -185,6 +186,17 @@ def results():
                "a verdict against a program is an answer, not an error, and tells what to write instead", r)
         r = s.tool("execute_code", code="import ctypes")
         tap.ok(r["isError"] and r["structuredContent"]["status"] == "blocked", "the same program is blocked when it is to be run", r)
+
+
+def numbers():
+    """A whole number in every way that clients send one; what is none is told as it came."""
+    with Server(programs) as s:
+        for n in (5000, 5000.0, 5e3, "5000"):
+            r = s.tool("execute_code", code="6 * 7", timeout_ms=n)
+            tap.eq((r.get("structuredContent") or {}).get("value"), "42", f"timeout_ms {n!r} is a whole number", r)
+        for n, told in ((-1, "-1"), (0, "0"), (1.5, "1.5"), (-0.5, "-0.5"), (1e300, "1e+300"), ("1s", "'1s'"), (True, "a boolean")):
+            r = s.tool("execute_code", code="6 * 7", timeout_ms=n)
+            tap.ok(r["isError"] and f"timeout_ms must be a whole number of 1 or more, not {told}" in text(r), f"timeout_ms {n!r} is told as it came", r)
 
 
 def limits():
@@ -440,12 +452,46 @@ def sockets():
     tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started
     server = start(programs, ["--socket", str(path)])
     tap.ok(appears(lambda: connects(path)) and Connection(path).opened.get("result"), "the socket of a killed server is taken over")
+    taken(folder, path)
     server.terminate()
     stop(server)
     folder.chmod(0o755)
     for where, word in ((path, "closed to others"), ("mcp", "absolute"), (programs.dir / "nowhere/mcp", "No such file")):
         r = tapsys.cordon(programs, ["serve", "--socket", str(where)])
         tap.ok(r.code == 2 and word in r.err, f"--socket with a folder that will not do is refused: {word}", r.err)
+
+
+def taken(folder, path):
+    """What is no socket is somebody's file: it stays, also the lock of the server at PATH, without which there would be two."""
+    (folder / "file").write_text("precious")
+    (folder / "link").symlink_to(folder / "file")
+    for name in ("file", "link", path.name + ".lock"):
+        r = tapsys.cordon(programs, ["serve", "--socket", str(folder / name)])
+        tap.ok(r.code == 2 and name in r.err and "no socket" in r.err and os.path.lexists(folder / name), f"--socket with a path where something else is, {name}, is refused, and that stays", r.story())
+    again = tapsys.cordon(programs, ["serve", "--socket", str(path)])
+    tap.eq((again.code, sorted(p.name for p in folder.iterdir())), (1, sorted(["file", "link", path.name, path.name + ".lock"])), "a refused server leaves no lock behind, and the one that serves keeps its own", again.err)
+
+
+def closed():
+    """A caller that closed its streams: nothing of cordond lies in their places, and a client that was never there has left."""
+    for what, by in (("standard input", "<&-"), ("standard input and output", "<&- >&-")):
+        p = subprocess.Popen(["/bin/sh", "-c", f'exec "$@" {by}', "sh", *programs.command(["serve", "--stdio"])], stdout=subprocess.DEVNULL, env=tapsys.clean_env())
+        try:
+            tap.eq(p.wait(PATIENCE), 0, f"cordon serve --stdio without {what} ends")
+        except subprocess.TimeoutExpired:
+            p.kill()
+            tap.ok(False, f"cordon serve --stdio without {what} ends")
+    folder = programs.dir / "closed"
+    folder.mkdir(mode=0o700)
+    p = subprocess.Popen(["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *programs.command(["serve", "--socket", str(folder / "mcp")])], env=tapsys.clean_env())
+    appears(lambda: connects(folder / "mcp"))
+    with Connection(folder / "mcp") as c:
+        tap.eq(c.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "a server that was started without any stream serves")
+        front = named(p.pid, "cordon-front")[0]
+        tap.eq([os.path.realpath(f"/proc/{pid}/fd/{fd}") for pid, fd in ((p.pid, 0), (p.pid, 1), (p.pid, 2), (front, 2))], ["/dev/null"] * 4,
+               "what it opens is not where it and its fronts look for standard streams")
+    p.terminate()
+    p.wait(PATIENCE)
 
 
 def connects(path):
@@ -479,6 +525,17 @@ def snippets():
     tap.eq(tapsys.cordon(programs, ["serve", "--print-config", "emacs"]).code, 2, "--print-config for a client that nobody knows is a usage error")
     for words in ([], ["--stdio", "--socket", "/x"], ["--stdio", "more"], ["--stdio", "--output", "2m"], ["--stdio", "--answer", "1ms"]):
         tap.eq(tapsys.cordon(programs, ["serve", *words]).code, 2, f"cordon serve {' '.join(words)} is a usage error")
+    for role, status in (("explore", "denied"), ("execute", "ok")):
+        with Server(programs, "--profile", "standard", "--role", role) as s:
+            tap.eq(s.tool("execute_code", code="6 * 7")["structuredContent"]["status"], status, f"a server of the role {role} begins, and its clients have that role")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        rows = ((2, ["--stdio", "--role", "wrong"], "--role: there is no role 'wrong'"), (2, ["--http", "99999"], "--http: '99999' is no PORT"),
+                (2, ["--http", "[::g]:1"], "--http: '[::g]:1' is no PORT"), (2, ["--stdio", "--metrics", "localhost:1"], "--metrics: 'localhost:1' is no PORT"),
+                (1, ["--http", port], f"--http {port}: Address already in use"), (1, ["--stdio", "--metrics", port], f"--metrics {port}: Address already in use"))
+        for code, words, said in rows:
+            r = tapsys.cordon(programs, ["serve", *words])
+            tap.ok(r.code == code and said in r.err, f"cordon serve {words[-2]} with what will not do: the option and the value are named", r.story())
 
 
 def recorded():
@@ -491,12 +548,14 @@ modern()
 malformed()
 shapes()
 results()
+numbers()
 limits()
 jobs()
 cancelled()
 ends()
 contained()
 sockets()
+closed()
 snippets()
 for user in users():
     lids(user)

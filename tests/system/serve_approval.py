@@ -14,8 +14,14 @@ from tapsys import Tap, users
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
-CODE = "print('ran' + chr(33))\n# \u202e right to left\n"
+QUESTIONS = 32  # SERVE_ASKED and SERVE_QUESTIONS of src/serve/front/inside.h
+HIDDEN = "\u202e\u061c\u3164\ufe0f"  # right to left, of Arabic, a letter without a shape, another shape of the one before
+CODE = f"print('ran' + chr(33))\n# {HIDDEN} hidden\n"
 ELICITS = {META + "protocolVersion": MODERN, META + "clientCapabilities": {"elicitation": {}}}
+
+
+def shows_hidden(message):
+    return all(f"\\u{{{ord(c):x}}}" in message and c not in message for c in HIDDEN)
 
 
 def policy(name, words):
@@ -60,7 +66,7 @@ def by_request(who, file):
             number = s.send("tools/call", name="execute_code", arguments={"code": CODE + f"# {action} {content}"})
             q = asked(s, number)
             message = (q or {}).get("params", {}).get("message", "")
-            tap.ok(q and "print('ran'" in message and "\\u{202e}" in message and "\u202e" not in message, f"{who}: the person at the client is asked, and sees the code whole", q)
+            tap.ok(q and "print('ran'" in message and shows_hidden(message), f"{who}: the person at the client is asked, and sees the code whole", q)
             s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": action, **({"content": content} if content else {})}})
             r = s.reply(number)["result"]["structuredContent"]
             tap.eq((r["status"], r["stdout"]), (status, "ran!\n" if status == "ok" else ""), f"{who}: {action} {content} is the answer to the run")
@@ -74,6 +80,32 @@ def by_request(who, file):
         tap.eq(s.reply(number)["result"]["structuredContent"]["status"], "denied", f"{who}: the queue answers it")
     audit = tapsys.cordon(programs, ["audit", "tail", "-n", "200", "--json"], who).out
     tap.ok("elicitation" in audit, f"{who}: the audit says that the answer came by elicitation")
+
+
+def many(who, file):
+    """More questions than the server keeps at once: a yes is for the program that was shown with it, and what was given up takes no room."""
+    with legacy(who, file) as s:
+        s.answered = []
+        first = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# first"})
+        shown = asked(s, first)
+        for n in range(QUESTIONS):  # a connection may speak both eras
+            word = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"})["result"]["requestState"]
+        s.write({"jsonrpc": "2.0", "id": shown["id"], "result": {"action": "accept", "content": {"approve": True}}})
+        r = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"}, requestState=word, inputResponses={"approval": {"action": "decline"}})
+        tap.eq([v["result"]["structuredContent"]["status"] for v in (s.reply(first), r)], ["ok", "denied"],
+               f"{who}: an answer counts for the program that was shown with it, also after {QUESTIONS} others were asked")
+    appears(lambda: not waiting(who))
+    with legacy(who, file) as s:
+        s.answered = []
+        for n in range(QUESTIONS):
+            number = s.send("tools/call", name="execute_code", arguments={"code": CODE + f"# given up {n}"})
+            asked(s, number)
+            s.tell("notifications/cancelled", requestId=number)
+        number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# wanted"})
+        q = asked(s, number)
+        tap.ok(q and "# wanted" in q["params"]["message"], f"{who}: after {QUESTIONS} questions whose calls were given up the next one is still asked", q)
+        cleared(who)
+        s.reply(number)
 
 
 def by_result(who, file):
@@ -100,6 +132,34 @@ def by_result(who, file):
         tap.eq(r.get("resultType"), "input_required", f"{who}: 2026-07-28: a yes is for one run: the next is asked anew")
         done = call(CODE, requestState=r["requestState"], inputResponses={"approval": {"action": "decline"}})["result"]
         tap.eq(done["structuredContent"]["status"], "denied", f"{who}: 2026-07-28: a no denies the run")
+    cleared(who)
+
+
+# Read as Python, HARM is within a string. Of a model's text, what comes before a closing tag is dropped, and HARM is a line of code.
+TWO_FACED = "x = 'notes: \\\n</think>\\\nprint(\"HARM\") #'\n"
+
+
+def shown_is_run(who, file):
+    """Where a text that was sent is not the program, the person is shown what would run of it."""
+    compile(TWO_FACED, "sent", "exec")
+    for version in ("2025-06-18", MODERN):
+        with legacy(who, file) if version != MODERN else Server(programs, "--policy", file, legacy=None, who=who) as s:
+            s.answered = []
+            meta = ELICITS if version == MODERN else None
+            for what, sent, there, not_there in (("a text with a closing tag", TWO_FACED, '\n\n\\\nprint("HARM") #', "x = "), ("a block within prose", "Harmless.\n\n```python\nprint('HARM')\n```\n", "\n\nprint('HARM')\n", "Harmless")):
+                asking = {"name": "execute_code", "arguments": {"code": sent}}
+                number = s.send("tools/call", meta, **asking)
+                if version == MODERN:
+                    r = s.reply(number)["result"]
+                    message = r["inputRequests"]["approval"]["params"]["message"]
+                    r = s.ask("tools/call", meta, **asking, requestState=r["requestState"], inputResponses={"approval": {"action": "accept", "content": {"approve": True}}})["result"]
+                else:
+                    q = asked(s, number)
+                    message = q["params"]["message"]
+                    s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
+                    r = s.reply(number)["result"]
+                tap.ok("once, as Python?" in message and there in message and not_there not in message, f"{who}: {version}: of {what} the person is shown the program that would run", message)
+                tap.eq(r["structuredContent"]["stdout"], "HARM\n", f"{who}: {version}: of {what} the program that was shown runs", r)
     cleared(who)
 
 
@@ -152,7 +212,7 @@ def by_tool(who, tool, off):
             one = r["structuredContent"]["approvals"][0]["id"]
             tap.ok(one in text(r) and "code" not in r["structuredContent"]["approvals"][0], f"{who}: approvals list tells the question of another server's client", r)
             r = reviewer.tool("approvals", action="show", id=one)
-            tap.ok(r["structuredContent"]["approvals"][0]["code"] == CODE + "# " + action and "\\u{202e}" in text(r) and "\u202e" not in text(r),
+            tap.ok(r["structuredContent"]["approvals"][0]["code"] == CODE + "# " + action and shows_hidden(text(r)),
                    f"{who}: approvals show has the code whole, and shows what hides in it", r)
             r = s.tool("approvals", action="approve", id=one, why="it is mine")
             tap.ok(r["isError"] and r["structuredContent"]["status"] == "denied" and "who asks does not answer" in text(r) and number not in s.replies,
@@ -255,7 +315,9 @@ for user in users():
     short = policy(f"{user}-short.yaml", "approval: {mode: HITL, elicitation: true, expiry: 1500ms}\n")
     by_request(user, on)
     if user == users()[-1]:
+        many(user, on)
         by_result(user, on)
+        shown_is_run(user, on)
         expires(user, short)
         by_tool(user, tool, off)
         by_tool_of_one_server(policy("first-tool.yaml", "approval: {mode: HITL, tool: true}\n"))

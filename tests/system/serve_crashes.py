@@ -60,6 +60,7 @@ def of_runners():
                 tap.eq(whole(s, "6 * 7").get("value"), "42", f"{what} holds up no other request")
             r = ended(s, job, cancel=number == signal.SIGSTOP)
             tap.ok(r["isError"] and "gave no result" in text(r), f"{what} is an error of its own request", r)
+            tap.eq("status: cancelled" in text(r), number == signal.SIGSTOP, f"{what} is told as cancelled where its client ended it", r)
             tap.eq(gone({runner, *worker}), [], f"{what} ends with its jail")
             r = s.tool("wait_job", job_id=other)["structuredContent"]
             tap.eq((r["status"], [p for p in (own, *guest) if not stat(p)]), ("running", []), f"{what} leaves the run beside it alone", r)

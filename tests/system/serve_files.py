@@ -256,6 +256,20 @@ def put_in_workspace(who):
     tapsys.cordon(programs, ["session", "close", "filled"], who)
 
 
+def closed_meanwhile(who):
+    """A file is asked for in a session that is closed at the same time: it is done, or the answer says that the session is no more."""
+    tapsys.cordon(programs, ["workspace", "create", "closing"], who)
+    with Server(programs, "--workspaces", "closing", who=who) as s:
+        told = []
+        for n in range(10):
+            one = s.tool("session", action="new", workspace="closing")["structuredContent"]["session_id"]
+            asked = s.send("tools/call", name="write_file", arguments={"session_id": one, "path": "a", "text": str(n)})
+            closes = s.send("tools/call", name="session", arguments={"action": "close", "session_id": one})
+            told.append(text(s.reply(asked)["result"]))
+            s.reply(closes)
+        tap.ok(all(w.startswith("written") or "closed" in w for w in told), f"{who}: a file call whose session is closed meanwhile says so", *told)
+
+
 def roles(who):
     """The gate knows these tools by the names of those that code calls: a role that lacks one lacks it here."""
     policy = programs.dir / f"{who}-files.yaml"
@@ -324,6 +338,7 @@ for user in users():
     other_pictures(user)
     snapshots(user)
     put_in_workspace(user)
+    closed_meanwhile(user)
     roles(user)
     if user == users()[-1]:
         breakers(user)

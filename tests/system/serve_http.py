@@ -18,7 +18,7 @@ from tapsys import Tap
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
-BODY, BODIES = 4 << 20, 128 << 20  # LIMIT_SERVE_LINE and LIMIT_HTTP_BODIES of src/base/limits.h
+BODY, BODIES, READY = 4 << 20, 128 << 20, 2  # LIMIT_SERVE_LINE, LIMIT_HTTP_BODIES and LIMIT_SERVE_READY of src/base/limits.h
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
@@ -212,6 +212,11 @@ def modern(s):
         for method in ("GET", "DELETE"):
             r = c.ask(s.head(method, Content_Type=None, **{"MCP-Protocol-Version": MODERN}))
             tap.ok(r.status == 405 and "POST" in r.fields.get("allow", ""), f"{method} of the newest revision is answered with 405", r.status)
+        for what, request in (("the path", s.head("HEAD")), ("what tells of the token", s.head("HEAD", "/.well-known/oauth-protected-resource")),
+                              ("a stranger", s.head("HEAD", Authorization=None)), ("another path", s.head("HEAD", "/other"))):
+            c.send(request + s.modern("tools/list"))
+            first, second = c.reply_head(), c.reply()
+            tap.eq((first.status in (401, 404, 405), second.status), (True, 200), f"the answer to HEAD ({what}) has no body, and the next request gets its own answer", first.fields, second.body[:200])
         r = c.ask(s.modern("tools/call", fields={"Accept": "text/event-stream"}, name="execute_code", arguments={"code": "3"}))
         tap.ok(r.fields["content-type"] == "text/event-stream" and r.json["result"]["structuredContent"]["value"] == "3", "a client that takes events alone gets its reply as one", r.fields)
 
@@ -263,6 +268,23 @@ def tasks(s):
         r = appears(lambda: over(task)) or {}
         tap.ok(r.get("status") == "completed" and r["result"]["isError"] and r["result"]["structuredContent"]["stdout"] == "done\n",
                "a task that is over has the result of its run in it, an exception too", r)
+        for number, status in ((signal.SIGKILL, "completed"), (signal.SIGSTOP, "cancelled")):
+            ready = appears(lambda: len(all := named(s.process.pid, "cordon-ready")) == READY and all)
+            for p in ready:  # one of them gets the run, and says nothing of it
+                os.kill(p, signal.SIGSTOP)
+            task = c.ask(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}, meta=knows)).json["result"].get("taskId", "")
+            if number == signal.SIGSTOP:
+                of_task("tasks/cancel", task)
+            else:
+                for p in ready:
+                    os.kill(p, number)
+            r = appears(lambda: over(task)) or {}
+            tap.eq((r.get("status"), r.get("result", {}).get("isError")), (status, True if status == "completed" else None),
+                   f"a task whose runner gets {number.name} before it begins is {status}", r)
+            r = s.tool("wait_job", job_id=task)
+            for p in named(s.process.pid, "cordon-ready"):
+                os.kill(p, signal.SIGCONT)
+            tap.ok(r["isError"] and ("cancelled" if number == signal.SIGSTOP else "the runner ended") in text(r), f"wait_job tells a run whose runner got {number.name} in the same way", r)
         tap.eq(of_task("tasks/get", "job-" + "a" * 26).code, -32602, "a task that nobody has is answered with -32602")
         tap.eq(of_task("tasks/get", "x").code, -32602, "a task id of another form is answered with -32602")
         for method in ("tasks/list", "tasks/result"):

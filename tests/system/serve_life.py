@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import time
 
 import tapsys
 from httptest import Site
@@ -15,30 +16,45 @@ from tapsys import Tap
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
+# In the place of cordon: the real one does what is asked, and its end is held back for as long as the test wants.
+HOLDING = """#!/bin/sh
+"$0.real" "$@"
+status=$?
+: > "$0.did"
+while [ -e "$0.hold" ]; do sleep 0.01; done
+exit $status
+"""
 HELD = "try:\n    while True:\n        pass\nexcept KeyboardInterrupt:\n    print('let go')\n"  # until somebody interrupts the session
 
 
 class Manager:
     """What systemd is to a service: it hears what is said to NOTIFY_SOCKET."""
 
-    def __init__(self, name):
-        self.path = programs.dir / name
+    def __init__(self, name, abstract=False):
+        self.path = f"@cordon-test-{os.getpid()}-{name}" if abstract else str(programs.dir / name)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(self.path))
+        self.socket.bind("\0" + self.path[1:] if abstract else self.path)
         self.socket.settimeout(PATIENCE)
         self.heard = []
 
     def env(self, **more):
-        return {"NOTIFY_SOCKET": str(self.path), **more}
+        return {"NOTIFY_SOCKET": self.path, **more}
 
     def hears(self, word, times=1):
-        """Waits until WORD was said so often."""
+        """Waits until WORD was said so often. WATCHDOG=1 is said for ever, so the wait has an end of its own."""
+        end = time.monotonic() + PATIENCE
         while sum(word in h.split("\n") for h in self.heard) < times:
             try:
                 self.heard.append(self.socket.recv(4096).decode())
             except TimeoutError:
                 return False
+            if time.monotonic() > end:
+                return False
         return True
+
+    def words(self):
+        """What it has heard of the server's states so far, in the order of that."""
+        return [h.split("\n")[0] for h in self.heard if not h.startswith("WATCHDOG")]
 
 
 def drained():
@@ -63,7 +79,8 @@ def drained():
             c.tool("session", action="interrupt", session_id=made)
             c.take(0.1)
         r = (c.reply(held).get("result") or {}).get("structuredContent") or {}
-        tap.ok(r.get("stdout") == "let go\n", "SIGTERM: a run that was under way ends by itself and is answered", r)
+        tap.ok(r.get("stdout") == "let go\n" or r.get("reason") == "KeyboardInterrupt",  # before its first line
+               "SIGTERM: a run that was under way ends by itself and is answered", r)
     tap.ok(stop(server) == 0 and not path.exists(), "SIGTERM: when everything is answered the server ends with 0 and takes its socket away")
     with Site(programs, "--profile", "standard", "--drain", "300ms", "--timeout", "10m") as s:
         with s.connect() as c:
@@ -98,11 +115,25 @@ def managed():
                 words = b"".join(bytes_of(p, "environ") for p in [s.process.pid, *runner])
                 tap.ok(b"NOTIFY" not in bytes_of(runner[0], "environ") and b"WATCHDOG" not in bytes_of(runner[0], "environ") and words,
                        "a runner has no word of the service manager's in its environment")
+        before = time.monotonic_ns() // 1000
         s.process.send_signal(signal.SIGHUP)
-        tap.ok(manager.hears("RELOADING=1") and manager.hears("READY=1", 2), "SIGHUP: the service manager hears RELOADING=1, and READY=1 after it")
+        manager.hears("READY=1", 2)
+        after = time.monotonic_ns() // 1000
+        tap.eq(manager.words(), ["READY=1", "RELOADING=1", "READY=1"], "SIGHUP: the service manager hears RELOADING=1, and READY=1 after it")
+        said = [line.split("=")[1] for h in manager.heard if h.startswith("RELOADING=1") for line in h.split("\n") if line.startswith("MONOTONIC_USEC=")]
+        tap.ok(len(said) == 1 and before <= int(said[0]) <= after, "SIGHUP: RELOADING=1 comes with the moment of it, by the clock and in the unit that the service manager wants", before, said, after)
         s.process.terminate()
         tap.ok(manager.hears("STOPPING=1"), "SIGTERM: the service manager hears STOPPING=1")
         tap.eq(s.process.wait(PATIENCE), 0, "SIGTERM: a service ends with 0")
+    manager = Manager("abstract", abstract=True)
+    with Site(programs, env=manager.env(WATCHDOG_USEC="2000", WATCHDOG_PID="1")) as s:
+        manager.hears("READY=1")
+        s.process.send_signal(signal.SIGHUP)
+        manager.hears("READY=1", 2)
+        s.process.terminate()
+        manager.hears("STOPPING=1")
+        tap.eq([h.split("\n")[0] for h in manager.heard], ["READY=1", "RELOADING=1", "READY=1", "STOPPING=1"],
+               "a service manager with an abstract name hears the same, and no WATCHDOG=1 where that was wanted of another process")
 
 
 def reloaded():
@@ -126,12 +157,35 @@ def reloaded():
         policy.write_text("limits: 7\n")
         s.process.send_signal(signal.SIGHUP)
         manager.hears("READY=1", 3)
-        said = s.process.stderr.readline().decode()
-        tap.ok("not read again" in said and str(policy) in said, "SIGHUP: a broken policy is told on standard error, with the place", said)
+        said = s.process.stderr.read1().decode()
+        tap.ok("not read again" in said and str(policy) in said and said.count("\n") == 1, "SIGHUP: a broken policy is told on standard error in a line, with the place", said)
         tap.eq(s.tool("wait_job", job_id=job)["structuredContent"]["status"], "running", "SIGHUP: the server lives on with a broken policy")
         r = s.tool("execute_code", code="1")
         tap.ok(r["isError"] and "policy" in text(r), "SIGHUP: no run begins under a broken policy", r)
         s.tool("wait_job", job_id=job, cancel=True)
+
+
+def reloaded_meanwhile():
+    """The first reader of the policy has read it and is held before its end; then the policy changes once more."""
+    policy, manager = programs.dir / "meanwhile.yaml", Manager("meanwhile")
+    cordon, real, did, hold = (programs.cordon.with_name("cordon" + end) for end in ("", ".real", ".did", ".hold"))
+    policy.write_text("limits:\n  timeout: 10m\n")
+    with Site(programs, "--profile", "standard", "--policy", str(policy), env=manager.env()) as s:
+        manager.hears("READY=1")  # it knows by now where cordon is, and what SIGHUP means
+        cordon.rename(real)
+        cordon.write_text(HOLDING)
+        cordon.chmod(0o755)
+        hold.touch()
+        policy.write_text("limits:\n  timeout: 700ms\n")
+        s.process.send_signal(signal.SIGHUP)
+        appears(did.exists)
+        policy.write_text("limits:\n  timeout: 800ms\n")
+        s.process.send_signal(signal.SIGHUP)
+        hold.unlink()
+        manager.hears("READY=1", 2)
+        tap.eq(manager.words(), ["READY=1", "RELOADING=1", "RELOADING=1", "READY=1"], "SIGHUP while the policy is read: it is read once more, and READY=1 comes after the second time")
+        real.replace(cordon)
+        tap.ok(appears(lambda: " 800 holds" in text(s.tool("execute_code", code="1", timeout_ms=3600000))), "SIGHUP while the policy is read: the limits are those of the policy as it was then")
 
 
 def activated():
@@ -182,6 +236,7 @@ def together():
 drained()
 managed()
 reloaded()
+reloaded_meanwhile()
 activated()
 together()
 tapsys.cordon(programs, ["pool", "stop", "--force"])

@@ -9,8 +9,9 @@ import sys
 import time
 
 import tapsys
+from gatetest import apart
 from httptest import Site, Wire
-from mcptest import Connection, appears, named
+from mcptest import PATIENCE, Connection, appears, named
 from tapsys import Tap
 
 tap = Tap()
@@ -143,9 +144,12 @@ def counted():
         for code, more in (("print(1)", {}), ("2", {}), ("import sys\nsys.exit(3)", {}), ("while True: pass", {"timeout_ms": 300}), ("def (", {})):
             s.tool("execute_code", code=code, **more)
         s.tool("wait_job", job_id="job-" + "a" * 26)
+        s.tool("check_code", code="1")
         f = s.measure()
         tap.eq(ended(f, "run", "ok", "error", "limit", "never_ran", "cancelled", "crashed"), [2, 1, 1, 1, 0, 0], "runs are counted by how they ended")
         tap.eq((value(f, "cordon_serve_requests_total", verb="run"), value(f, "cordon_serve_refused_total")), (5, 1), "requests and refusals of the server itself are counted")
+        tap.eq([value(f, "cordon_serve_requests_total", verb=v) for v in ("check", "job_wait", "session_run")] + ended(f, "check", "ok", "error") +
+               [value(f, "cordon_serve_duration_seconds_count", verb="check")], [1, 1, 0, 1, 0, 1], "requests, ends and times of each verb are counted apart")
         bars = {dict(labels)["le"]: v for (name, labels), v in f.items() if name == "cordon_serve_duration_seconds_bucket" and dict(labels)["verb"] == "run"}
         total = value(f, "cordon_serve_duration_seconds_sum", verb="run")
         tap.ok(value(f, "cordon_serve_duration_seconds_count", verb="run") == 5 and 0.3 <= total <= time.monotonic() - before, "the times of runs are a histogram, whose sum is what they took", total)
@@ -198,7 +202,7 @@ def clients():
             tap.eq(told(s, serve_clients=3, serve_clients_total=2), {"serve_clients": 3, "serve_clients_total": 2}, "clients of the socket are told one by one")
         tap.eq(told(s, serve_clients=1, serve_clients_total=2), {"serve_clients": 1, "serve_clients_total": 2}, "clients that left are told as having come")
         if os.geteuid() == 0:
-            subprocess.run(["/usr/bin/unshare", "-U", "--map-root-user", "/usr/bin/python3", "-c", "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.recv(1)", str(path)],
+            subprocess.run(["/usr/bin/unshare", "-U", "--map-root-user", "/usr/bin/python3", "-c", "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.settimeout(float(sys.argv[2]))\ns.connect(sys.argv[1])\ns.recv(1)", str(path), str(PATIENCE)],
                            check=False, stderr=subprocess.DEVNULL)
             tap.eq(told(s, serve_clients_refused_total=1, serve_clients_total=2), {"serve_clients_refused_total": 1, "serve_clients_total": 2}, "a connection that is turned away is counted as that")
         else:
@@ -247,6 +251,32 @@ def gates():
             a.reply()
             want = {"gate_parked": 0, "gate_asked_total": 1, "gate_denied_total": 1, "gate_approved_total": 0}
             tap.eq(told(s, **want), want, "the word of a person is counted")
+        with s.connect() as a:
+            a.send(s.modern("tools/call", name="execute_code", arguments={"code": "2"}))
+            question = appears(lambda: command("approve", "list", "--json").json)[0]["id"]
+            said = apart(programs.command(["approve", "yes", question, "--why", "a test"]), tapsys.clean_env(env))
+            a.reply()
+            want = {"gate_parked": 0, "gate_asked_total": 2, "gate_denied_total": 1, "gate_approved_total": 1}
+            tap.eq(told(s, **want), want, "a person's yes that a run used is counted", said)
+        arena(s, policy)
+
+
+def arena(site, policy):
+    """Two judges. The second waits until the test lets it go on, so that the run is seen waiting for it."""
+    hold = programs.dir / "judge.hold"
+    for name, verdict, passed, blocked in (("for", "approve", 1, 0), ("against", "reject", 1, 1)):
+        judge = programs.dir / f"judge-{name}"
+        judge.write_text(f"#!/bin/sh\ncat >/dev/null\nwhile [ -e {hold} ]; do sleep 0.01; done\nprintf 'cordon-verdict 1\\ncode %s\\nverdict {verdict}\\nreason a test\\n' \"$CORDON_CODE_SHA256\"\n")
+        judge.chmod(0o755)
+        hold.touch()
+        policy.write_text(f"version: 1\narena: {{enabled: true, timeout: 10m, judges: [{{name: a, command: [{programs.dir}/judge-for]}}, {{name: b, command: [{judge}]}}]}}\n")
+        with site.connect() as a:
+            a.send(site.modern("tools/call", name="execute_code", arguments={"code": "1"}))
+            tap.eq(told(site, gate_parked=1), {"gate_parked": 1}, f"a run that waits for the judges is told, before one is {name} it")
+            hold.unlink()
+            r = a.reply()
+            want = {"gate_parked": 0, "gate_arena_passed_total": passed, "gate_arena_blocked_total": blocked, "gate_asked_total": 2}
+            tap.eq(told(site, **want), want, f"a decision of the arena is counted, where a judge is {name} the run", r.body)
 
 
 def carried(site, code):
@@ -283,16 +313,24 @@ def pools():
 
     def children(state):
         return value(s.measure(), "cordon_pool_children", template="strict", state=state)
-    with Measured("--timeout", "10m", env=env) as s:
+
+    def leases():
+        return tapsys.cordon(programs, ["pool", "status", "--json"], env=env).json["leases"]
+
+    def has_child():
+        """Whether a run that goes on has one: it waits for a child for 50 ms, which are too few where the machine is busy, and then goes without."""
+        r = carried(s, "print('begun', flush=True)\nwhile True: pass")
+        return children("lent") or not s.tool("wait_job", job_id=r["job_id"], cancel=True)
+    with Measured("--timeout", "10m", "--answer", "100ms", env=env) as s:
         tap.ok(appears(lambda: children("ready") == 2), "children of a pool that wait are told by template", children("ready"))
         status = tapsys.cordon(programs, ["pool", "status", "--json"], env=env).json
         want = {"pool_up": 1, "pool_sessions": 0, "pool_leases_total": 0, "pool_declined_total": 0, "pool_waiting_memory_bytes": status["waiting_memory"]}
         tap.eq((told(s, **want), children("lent")), (want, 0), "a pool of which nobody took anything is told as that")
-        with s.connect() as a:
-            a.send(s.modern("tools/call", name="execute_code", arguments={"code": "while True: pass"}))
-            tap.ok(appears(lambda: children("lent") >= 1), "a child that a run has is told as lent", children("lent"))
-            status = tapsys.cordon(programs, ["pool", "status", "--json"], env=env).json
-            tap.eq(value(s.measure(), "cordon_pool_leases_total"), status["leases"], "the children that were lent so far are counted as the pool counts them")
+        tap.ok(any(has_child() for _ in range(20)), "a child that a run has is told as lent", children("lent"))
+        tap.ok(appears(lambda: 0 < value(s.measure(), "cordon_pool_leases_total") == leases()), "the children that were lent so far are counted as the pool counts them")
+        before = value(s.measure(), "cordon_pool_declined_total")
+        tapsys.cordon(programs, ["session", "run", "nobody", "-c", "1"], env=env)
+        tap.ok(appears(lambda: value(s.measure(), "cordon_pool_declined_total") > before), "a request for a child that got none is counted", before)
     tapsys.cordon(programs, ["pool", "stop", "--force"], env=env)
 
 

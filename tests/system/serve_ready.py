@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runners that wait with policy, gate, audit and a child of the pool open: what changes meanwhile reaches the next run."""
+import fcntl
 import os
 import shutil
 import signal
+import struct
 import sys
+import termios
 
 import tapsys
 import traces
-from mcptest import Server, appears, gone, named, text
+from mcptest import Server, appears, bytes_of, gone, named, stat, text
 from tapsys import Tap
 
 tap = Tap()
@@ -16,6 +19,7 @@ programs = tapsys.Programs(sys.argv[1])
 state = programs.dir / "ready-state"
 policy = programs.dir / "policy.yaml"
 ENV = {"CORDON_STATE": str(state)}
+QUICK_ENDS = 8  # of src/serve/ready.c
 
 
 def cordon(*words):
@@ -69,6 +73,55 @@ def value(server, **more):
     return (r.get("structuredContent") or {}).get("value"), text(r)
 
 
+def marks(pid):
+    """What the kernel tells of a process: whether it leads a session, whether a program gives it rights, its core files."""
+    status = dict(line.split(":\t", 1) for line in bytes_of(pid, "status").decode().splitlines())
+    core = [line.split()[4:6] for line in bytes_of(pid, "limits").decode().splitlines() if line.startswith("Max core file size")]
+    return os.getsid(pid) == pid, status["NoNewPrivs"], core
+
+
+def killed_unseen(server):
+    """While cordond stands still, those who wait are killed and the front passes a request on: cordond meets that first, and then the dead."""
+    ready = prepared(server)
+    front = named(server.process.pid, "cordon-front")[0]
+    os.kill(server.process.pid, signal.SIGSTOP)
+    for p in ready:
+        os.kill(p, signal.SIGKILL)
+    appears(lambda: all(stat(p)[1] == "Z" for p in ready))
+    number = server.send("tools/call", name="execute_code", arguments={"code": "6 * 7"})
+    appears(lambda: struct.unpack("i", fcntl.ioctl(server.process.stdin, termios.FIONREAD, bytes(4)))[0] == 0 and stat(front)[1] == "S")
+    os.kill(server.process.pid, signal.SIGCONT)
+    r = server.reply(number).get("result") or {}
+    tap.eq((r.get("structuredContent") or {}).get("value"), "42", "runners that are killed while they wait, before cordond sees it: the run goes to another", r)
+
+
+def given_up():
+    with Server(programs, "--policy", str(policy), env=ENV) as s:
+        value(s)
+        killed = []
+        while len(killed) < QUICK_ENDS + 1:  # two wait, and the second of them is not replaced either
+            killed.append(appears(lambda: named(s.process.pid, "cordon-ready"))[0])
+            os.kill(killed[-1], signal.SIGKILL)
+            appears(lambda: not stat(killed[-1]))  # cordond has seen it
+        tap.eq([value(s)[0] for _ in range(5)], ["42"] * 5, f"{QUICK_ENDS} runners that are killed while they wait, one after the other: runs go on")
+        tap.eq(named(s.process.pid, "cordon-ready"), [], f"{QUICK_ENDS} runners that are killed while they wait, one after the other: no other is started to wait")
+
+
+def left_behind():
+    """One that is stopped does not see the end of its socket."""
+    s = Server(programs, "--policy", str(policy), env=ENV)
+    value(s)
+    ready = prepared(s)
+    for p in ready:
+        os.kill(p, signal.SIGSTOP)
+    s.process.kill()
+    left = gone(ready)
+    tap.eq(left, [], "SIGKILL of cordond ends runners that wait, also those that are stopped")
+    for p in left:
+        os.kill(p, signal.SIGKILL)
+    s.end()
+
+
 policy.write_text("version: 1\n")
 cordon("pool", "start", "--size", "4")
 appears(lambda: pool("ready") == 4)
@@ -79,6 +132,8 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
     tap.ok(all(f"{state}/{n}" in names for n in ("gate.live", "stop.bell", "audit", "seal/head", "seal/runs")),
            "a runner that waits has gate and audit open before there is a request", names)
     tap.ok(appears(lambda: pool("lent") == 2), "each runner that waits has a child of the pool")
+    tap.eq([marks(p) for p in ready], [(True, "1", [["0", "0"]])] * 2, "a runner that waits leads a session of its own, gains no rights by a program and leaves no core file")
+    tap.eq(cordon("stop", "--list", "--json").json["count"], 0, "a runner that waits has no slot of the gate")
     tap.eq(value(s)[0], "42", "a run by a runner that was prepared")
     tap.ok(prepared(s) != ready, "a runner that was taken is replaced")
     tap.eq(value(s, timeout_ms=5000, memory_mb=64)[0], "42", "a run with tighter limits than were expected gives that child back and takes another")
@@ -93,6 +148,8 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
         os.kill(p, signal.SIGKILL)
     gone(ready)
     tap.ok(value(s)[0] == "42" and not set(prepared(s)) & set(ready), "runners that are killed while they wait: the next run goes on, and others wait")
+
+    killed_unseen(s)
 
     prepared(s)
     policy.write_text("version: 1\nno_such_key: 1\n")
@@ -151,6 +208,8 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
     tap.ok(got[0] is None and "key" in got[1], "a key of the log that was removed while runners wait: the next run is refused", got)
 shutil.rmtree(state)
 os.rename(before, state)
+given_up()
+left_behind()
 tap.eq(cordon("audit", "verify").code, 0, "the audit of what came before is whole")
 cordon("pool", "stop", "--force")
 tap.done()

@@ -46,6 +46,7 @@ while True:
             n += 1
             ask(s, n)
 """
+DEFAULT, EACH = 10, 8  # rates.concurrent where no policy says it, as docs/policy.md tells; the runs that each of two users wants then
 PLACES = 12  # LIMIT_SERVE_CLIENTS_USER of src/base/limits.h
 tap = Tap()
 if os.geteuid() != 0:
@@ -118,6 +119,30 @@ def crowded():
     tap.eq(stop(server), 0, "--all-users: a server with a crowd ends with 0")
 
 
+def at_once_by_default():
+    """A policy that says nothing about it: two users want more slots together than there are, and neither of them alone."""
+    env = {"CORDON_STATE": str(programs.dir / "default"), "XDG_CONFIG_HOME": str(programs.dir / "none")}
+    server = start(programs, ["--socket", str(path), "--all-users", "--timeout", "10m", "--metrics", "0"], env=env)
+    port = int(server.stderr.readline().decode().rsplit(":", 1)[1].split("/")[0])
+    appears(lambda: connects(path))
+    clients = [appears(lambda: lets_in(uid)) for uid in (FIRST, SECOND)]
+    for c in clients:
+        for _ in range(EACH):
+            c.send("tools/call", name="execute_code", arguments={"code": "import time; time.sleep(1000)"})
+    want = [DEFAULT, DEFAULT, 2 * EACH - DEFAULT]
+
+    def told():
+        f = figures(port)
+        return [f.get("cordon_gate_" + name) for name in ("slots", "running", "queue")]
+    appears(lambda: told() == want)
+    tap.eq(told(), want, f"--all-users: without a word in the policy {DEFAULT} runs of all users together go on at once, and the others wait")
+    for c in clients:
+        c.end()
+    server.send_signal(signal.SIGINT)
+    stop(server)
+    tapsys.cordon(programs, ["pool", "stop", "--force"], env=env)
+
+
 def shared():
     tapsys.cordon(programs, ["pool", "start", "--size", "4"], env=ENV)
     server = start(programs, ["--socket", str(path), "--all-users", "--policy", str(policy), "--metrics", "0"], env=ENV)
@@ -169,6 +194,7 @@ def shared():
 
 closed()
 crowded()
+at_once_by_default()
 shared()
 tapsys.cordon(programs, ["pool", "stop", "--force"], env=ENV)
 tap.done()

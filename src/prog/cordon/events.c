@@ -9,10 +9,15 @@
 #include "writer.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define EXPANSION 16        /* bytes of JSON for a byte of a stream, and for its escape */
 #define BESIDE    (8 * MIB) /* bytes of events that are no output */
+
+/* The text that was sent, of which intake may have taken a part. */
+static const char *sent;
+static size_t sent_len;
 
 struct event {
     struct buf line;
@@ -63,6 +68,8 @@ static void tell_note(void *ctx, const char *sentence)
     jsonw_string(&event.j, "what", "room");
     jsonw_string(&event.j, "approval", NULL);
     jsonw_string(&event.j, "message", sentence);
+    jsonw_null(&event.j, "code");
+    jsonw_null(&event.j, "language");
     finish(&event);
 }
 
@@ -75,6 +82,15 @@ static void tell_breaker(const struct gate_event *g, const char *state)
     jsonw_string(&event.j, "message", g->detail);
     jsonw_int(&event.j, "seconds", (int64_t)g->seconds);
     finish(&event);
+}
+
+/* Whoever shows a person the text that it sent must show this instead, where it is another. */
+static void put_code(struct jsonw *j, const struct gate_event *g)
+{
+    if (!g->code || !sent || (g->code_len == sent_len && memcmp(g->code, sent, sent_len) == 0))
+        jsonw_null(j, "code");
+    else
+        jsonw_bytes(j, "code", g->code, g->code_len);
 }
 
 void events_progress(const struct gate_event *g)
@@ -100,6 +116,8 @@ void events_progress(const struct gate_event *g)
     jsonw_string(&event.j, "what", approval ? "approval" : "queue");
     jsonw_string(&event.j, "approval", approval ? g->subject : NULL);
     jsonw_string(&event.j, "message", line);
+    put_code(&event.j, g);
+    jsonw_string(&event.j, "language", g->language);
     finish(&event);
 }
 
@@ -161,10 +179,13 @@ void events_init(struct events *e, struct flow_request *req, enum output_unit un
                                    .onward = {STDOUT_FILENO, STDOUT_FILENO}};
     req->live_gone = &e->gone;
     req->watch = (struct flow_watch){e, tell_started, tell_violation, tell_note};
+    sent = req->source;
+    sent_len = req->source_len;
 }
 
 void events_done(struct events *e)
 {
+    sent = NULL;
     for (int i = 0; i < 2; i++) {
         output_clean_done(&e->shown[i]);
         output_clean_done(&e->kept[i]);

@@ -127,11 +127,18 @@ static int command(int argc, char **argv)
     return unknown(name);
 }
 
+/* A caller may have closed one: no file of ours goes there, and none of a program that we become or start. */
+static void fill_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            (open("/dev/null", O_RDWR | O_CLOEXEC) != fd || fcntl(fd, F_SETFD, 0) < 0))
+            break;
+}
+
 int main(int argc, char **argv)
 {
-    for (int fd = 0; fd < 3; fd++) /* a caller may have closed one: no file of ours goes there */
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
-            break;
+    fill_streams();
     close_range(3, ~0U,
                 CLOSE_RANGE_CLOEXEC); /* no program that we start gets what the caller left open */
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error to report, not a death */

@@ -247,6 +247,14 @@ static int check_values(const struct serve_options *o, struct err *err)
     return 0;
 }
 
+static bool has_role(const struct policy *p, const char *name)
+{
+    for (size_t i = 0; i < p->nroles; i++)
+        if (strcmp(p->roles[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* What was chosen, against the policy and its lids. */
 static int judge(struct serve_options *o, struct jail_spec *spec, struct arena *mem,
                  struct err *err)
@@ -265,6 +273,11 @@ static int judge(struct serve_options *o, struct jail_spec *spec, struct arena *
         r = policy_choose_profile(context.policy, o->profile, &profile, err);
     if (r == 0)
         r = jail_options_fill(&o->jail, context.policy, spec, &by, mem, err);
+    if (r == 0 && o->jail.role && !has_role(context.policy, o->jail.role))
+        r = err_set(err, ERR_USAGE,
+                    "--role: there is no role '%.40s'; see `cordon policy show` for the roles "
+                    "there are",
+                    o->jail.role);
     if (r == 0) {
         const uint64_t kept_ms = context.policy->approval.expiry_ms;
         o->elicits = context.policy->approval.elicitation &&

@@ -29,37 +29,36 @@ union address {
 
 /* ---- the address ---- */
 
-static int wrong(const char *where, struct err *err)
+static int wrong(const char *option, const char *where, struct err *err)
 {
-    return err_set(err, ERR_USAGE, "'%.60s' is no PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers",
+    return err_set(err, ERR_USAGE,
+                   "%s: '%.60s' is no PORT, ADDRESS:PORT or [ADDRESS]:PORT, in numbers", option,
                    where);
 }
 
-static int parse(const char *where, union address *a, struct err *err)
+static int parse(const char *option, const char *where, union address *a, struct err *err)
 {
     char host[64] = "127.0.0.1";
     const char *colon = strrchr(where, ':'), *digits = colon ? colon + 1 : where;
     size_t len = colon ? (size_t)(colon - where) : 0;
     const bool six = len > 2 && where[0] == '[' && where[len - 1] == ']';
     uint64_t port;
-    if (six) {
-        where++;
+    if (six)
         len -= 2;
-    }
     if (units_count(digits, &port) < 0 || port > 65535 || len >= sizeof host)
-        return wrong(where, err);
+        return wrong(option, where, err);
     if (colon) {
-        memcpy(host, where, len);
+        memcpy(host, where + six, len);
         host[len] = 0;
     }
     memset(a, 0, sizeof *a);
     a->any.sa_family = six ? AF_INET6 : AF_INET;
     if (six) {
         a->v6.sin6_port = htons((uint16_t)port);
-        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1 ? 0 : wrong(where, err);
+        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1 ? 0 : wrong(option, where, err);
     }
     a->v4.sin_port = htons((uint16_t)port);
-    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : wrong(where, err);
+    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : wrong(option, where, err);
 }
 
 static bool is_loopback(const union address *a)
@@ -80,7 +79,8 @@ static int set_options(int fd, struct err *err)
     return 0;
 }
 
-static int listen_at(union address *a, int *ret_fd, struct err *err)
+static int listen_at(const char *option, const char *where, union address *a, int *ret_fd,
+                     struct err *err)
 {
     const int yes = 1;
     socklen_t size = a->any.sa_family == AF_INET ? sizeof a->v4 : sizeof a->v6;
@@ -88,7 +88,7 @@ static int listen_at(union address *a, int *ret_fd, struct err *err)
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
         bind(fd, &a->any, size) < 0 || listen(fd, BACKLOG) < 0 ||
         getsockname(fd, &a->any, &size) < 0)
-        return err_sys(err, "--http: listen");
+        return err_sys(err, "%s %.60s", option, where);
     *ret_fd = fd_take(&fd);
     return 0;
 }
@@ -162,7 +162,7 @@ int serve_http_listen(const struct serve_http_options *o, int given, struct err 
     union address a = {.any = {0}};
     bool made = false;
     int sock = given, sealed = -1; /* closed by exec */
-    int r = given < 0 ? parse(o->where, &a, err) : address_of(given, &a, err);
+    int r = given < 0 ? parse("--http", o->where, &a, err) : address_of(given, &a, err);
     if (r == 0)
         r = check_names(o->names, err);
     if (r == 0 && !is_loopback(&a) && !o->names)
@@ -173,7 +173,7 @@ int serve_http_listen(const struct serve_http_options *o, int given, struct err 
     if (r == 0 && !o->no_token)
         r = find_token(o, file, token, &made, err);
     if (r == 0 && given < 0)
-        r = listen_at(&a, &sock, err);
+        r = listen_at("--http", o->where, &a, &sock, err);
     if (r == 0)
         r = set_options(sock, err);
     if (r == 0)
@@ -191,12 +191,12 @@ int serve_http_listen_loopback(const char *option, const char *where, int at, ch
 {
     union address a = {.any = {0}};
     int sock = -1; /* closed by exec */
-    int r = parse(where, &a, err);
+    int r = parse(option, where, &a, err);
     if (r == 0 && !is_loopback(&a))
         r = err_set(err, ERR_USAGE,
                     "%s: it listens at loopback only: PORT, 127.0.0.1:PORT or [::1]:PORT", option);
     if (r == 0)
-        r = listen_at(&a, &sock, err);
+        r = listen_at(option, where, &a, &sock, err);
     if (r == 0)
         r = set_options(sock, err);
     /* by way of another number: dup2 onto itself would leave it to be closed by exec */

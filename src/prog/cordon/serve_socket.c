@@ -37,6 +37,19 @@ static int open_folder(const char *path, size_t len, bool all_users, int *ret_fd
     return 0;
 }
 
+/* A socket that is there is a dead server's, or the lock says whose it is; all else is somebody's file, and not ours to remove. */
+static int check_name(int folder, const char *name, struct err *err)
+{
+    struct stat st;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "--socket: %.80s", name);
+    return S_ISSOCK(st.st_mode)
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "--socket: %.80s is there and is no socket; remove it, or name another",
+                         name);
+}
+
 static int lock(int folder, const char *name, int *ret_fd, struct err *err)
 {
     char file[120];
@@ -92,6 +105,8 @@ int serve_socket_listen(const char *path, bool all_users, const char **ret_name,
         return err_set(err, ERR_USAGE,
                        "--socket needs an absolute path, its last part of 64 letters at the most");
     int r = open_folder(path, (size_t)(name - 1 - path), all_users, &fds[1], err);
+    if (r == 0)
+        r = check_name(fds[1], name, err);
     if (r == 0)
         r = lock(fds[1], name, &fds[2], err);
     if (r == 0)

@@ -478,9 +478,13 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                                            : 0;
     if (!gone)
         (void)exits_say_signal(&result, signal);
-    /* that a session is no more is told, whatever was asked of it */
-    const bool silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
-    int status = silent ? exits_status(&result, signal) : print_result(h, c, &result, signal);
+    /* that a session is no more, was refused before it began, or did not give its files, is told, whatever was asked of it */
+    int status = exits_status(&result, signal);
+    const bool refused_new = c->first && status != EXIT_DONE,
+               unreached = c->files && status != EXIT_DONE && !c->uncommitted[0],
+               silent = c->line ? !c->over && (c->quiet || c->incomplete) : c->quiet;
+    if (!silent || refused_new || unreached)
+        status = print_result(h, c, &result, signal);
     if (c->left_files && !c->line && files >= 0)
         c->left_files(c->left_ctx, files, &result);
     flow_result_done(&result);
@@ -629,5 +633,9 @@ int session_make(struct session_context *h, const struct session_new *n, char *n
             result_complain(h->who, later.msg);
         return failed(h, name, r, &err);
     }
+    if (!c.over && pool_client_end(&h->holder, name, &a, &err) < 0) /* its name is told nobody */
+        result_complain(h->who, err.msg);
+    if (r != EXIT_DONE) /* run_on has told why */
+        return r;
     return refused(h, name, "SessionError", "the session ended before its first call");
 }

@@ -125,6 +125,34 @@ bool session_request_by_name(const struct session_request *q)
 
 /* ---- the gate ---- */
 
+/* As flow_finish does it for a run: one record, bounded by the same count. */
+static void record_refusal(const struct session_request *q, const struct gate_request *ask,
+                           const struct gate_refusal *no)
+{
+    const struct flow_context *flow = &q->h->flow;
+    struct err err = ERR_INIT;
+    char line[420];
+    const char *violations[] = {line};
+    const struct audit_arg path = {
+        .name = "path", .kind = AUDIT_ARG_TEXT, .text = q->path ? q->path : q->words[0]};
+    snprintf(line, sizeof line, "%s: %s", no->word, no->reason);
+    const struct audit_outcome end = {.status = "denied",
+                                      .layer = GATE_LAYER,
+                                      .reason = no->reason,
+                                      .violations = violations,
+                                      .nviolations = 1};
+    const struct audit_facts f = {.client_id = ask->client.id,
+                                  .tool = ask->tool,
+                                  .session = q->session,
+                                  .role = ask->role ? ask->role : flow->policy->run.role,
+                                  .args = &path,
+                                  .nargs = path.text != NULL,
+                                  .outcome = &end};
+    if (gate_refusal_alone(flow->gate, &ask->client) &&
+        audit_event(flow->audit, AUDIT_REFUSAL, &f, &err) < 0)
+        result_complain(q->h->who, err.msg);
+}
+
 /* The words, as a person is shown them: NULs become line ends. */
 static bool ask_gate(struct session_request *q, const char *action, const char *tool,
                      const struct text *asked, int *ret_status)
@@ -157,6 +185,8 @@ static bool ask_gate(struct session_request *q, const char *action, const char *
         gate_release(plan, &(struct gate_outcome){.status = "ok"});
         return true;
     }
+    if (r == 0)
+        record_refusal(q, &ask, &no);
     *ret_status =
         print_error(q, r < 0 ? "refused" : "denied", no.word, r < 0 ? err.msg : no.reason, no.hint);
     return false;

@@ -38,7 +38,7 @@ static void put_body(struct http_conn *c, int status, const char *fields, const 
     put_head(c, status, fields);
     put_text(c, "Content-Type: application/json\r\n");
     put_text(c, length);
-    put_text(c, body);
+    put_text(c, c->q.bodiless ? "" : body);
     c->state = HTTP_CONN_WRITING;
 }
 

@@ -24,9 +24,7 @@
 /* A character that a reader does not see, or that moves others. */
 static bool acts(uint32_t cp)
 {
-    return (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0) || cp == 0xad ||
-           (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
-           (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff || (cp >= 0xe0000 && cp <= 0xe0fff);
+    return (cp < 0x20 && cp != '\n' && cp != '\t') || (cp >= 0x7f && cp < 0xa0) || utf8_unseen(cp);
 }
 
 int serve_approval_visible(struct buf *out, const char *text, size_t size)
@@ -43,26 +41,34 @@ int serve_approval_visible(struct buf *out, const char *text, size_t size)
     return r;
 }
 
+/* What a person is asked about. */
+struct subject {
+    const char *approval, *language; /* language: NULL where the runner names none */
+    /* What would run; where that is not the text that was sent the runner says it. */
+    const char *code;
+    size_t code_len;
+};
+
 /* As JSON. */
-static int write_params(const struct serve_front *f, struct buf *out,
-                        const struct serve_question *s)
+static int write_params(const struct serve_front *f, struct buf *out, const struct serve_call *c,
+                        const struct subject *s)
 {
     char time[UNITS_TEXT];
     struct buf message;
     struct jsonw j = {.out = out};
     buf_init(&message, 8 * LIMIT_SERVE_SHOWN);
     units_millis_text(f->config.question_ms, time);
-    const char *files = serve_verb_files(s->q.verb);
-    int r = files
-                ? buf_printf(&message,
-                             "Cordon asks (%s): may this be done, once, to the files of a session: "
-                             "%s? Answer in %s. Its words:\n\n",
-                             s->approval, files, time)
-                : buf_printf(&message,
-                             "Cordon asks (%s): may this program run, once? Answer in %s.\n\n",
-                             s->approval, time);
+    const char *files = serve_verb_files(c->q.verb);
+    int r =
+        files ? buf_printf(&message,
+                           "Cordon asks (%s): may this be done, once, to the files of a session: "
+                           "%s? Answer in %s. Its words:\n\n",
+                           s->approval, files, time)
+              : buf_printf(&message,
+                           "Cordon asks (%s): may this program run, once, as %s? Answer in %s.\n\n",
+                           s->approval, s->language ? s->language : "a program", time);
     if (r == 0)
-        r = serve_approval_visible(&message, s->code.len ? s->code.data : "", s->code.len);
+        r = serve_approval_visible(&message, s->code, s->code_len);
     jsonw_open(&j, NULL, '{');
     jsonw_bytes(&j, "message", message.data, message.len);
     jsonw_raw(&j, "requestedSchema",
@@ -80,39 +86,39 @@ static int write_params(const struct serve_front *f, struct buf *out,
 /* ---- the answer ---- */
 
 /* To cordond, for nobody: whoever waits for the run sees what came of it. */
-static void tell_cordond(struct serve_front *f, const struct serve_question *s,
+static void tell_cordond(struct serve_front *f, const struct serve_about *about,
                          enum serve_verb verb, const char *answer)
 {
     const struct serve_reply nobody = {.version = SERVE_2026_07_28, .part = SERVE_SILENT};
     struct serve_request q = {.verb = verb};
     char body[SERVE_APPROVAL] = "";
     if (answer) {
-        const size_t n = strlen(s->approval) + 1, len = strlen(answer) + 1;
-        memcpy(body, s->approval, n);
+        const size_t n = strlen(about->approval) + 1, len = strlen(answer) + 1;
+        memcpy(body, about->approval, n);
         memcpy(body + n, answer, len);
         q.body = n + len;
     }
-    memcpy(q.handle, s->job, sizeof q.handle);
+    memcpy(q.handle, about->job, sizeof q.handle);
     serve_calls_start(f, &nobody, "", &q, body, "");
 }
 
 /* Yes and no are a person's word; one who only closed the question has not answered. */
-static void pass_on(struct serve_front *f, const struct serve_question *s, const json_t *result)
+static void pass_on(struct serve_front *f, const struct serve_about *about, const json_t *result)
 {
     const char *action = json_string_value(json_object_get(result, "action"));
     const json_t *approve = json_object_get(json_object_get(result, "content"), "approve");
     if (!action)
         return;
     if (strcmp(action, "accept") == 0 && json_is_true(approve))
-        tell_cordond(f, s, SERVE_APPROVAL_ANSWER, "yes");
+        tell_cordond(f, about, SERVE_APPROVAL_ANSWER, "yes");
     else if (strcmp(action, "decline") == 0 ||
              (strcmp(action, "accept") == 0 && json_is_false(approve)))
-        tell_cordond(f, s, SERVE_APPROVAL_ANSWER, "no");
+        tell_cordond(f, about, SERVE_APPROVAL_ANSWER, "no");
 }
 
 static void answered(struct serve_front *f, const struct serve_asked *a, json_t *result)
 {
-    pass_on(f, a->what, result);
+    pass_on(f, &a->about, result);
 }
 
 /* ---- asking ---- */
@@ -128,28 +134,31 @@ static bool make_word(struct serve_question *s)
     return true;
 }
 
+static uint64_t answer_until(const struct serve_front *f)
+{
+    return clock_now_ns() + f->config.question_ms * CLOCK_NS_PER_MS;
+}
+
 /* The oldest makes room: who lost its word asks again. */
 static struct serve_question *keep(struct serve_front *f, const struct serve_call *c,
-                                   const char *approval)
+                                   const struct serve_about *about)
 {
     struct serve_question *s = &f->questions[f->next_question++ % SERVE_QUESTIONS];
     buf_done(&s->code);
-    *s = (struct serve_question){
-        .q = c->q, .until_ns = clock_now_ns() + f->config.question_ms * CLOCK_NS_PER_MS};
+    *s = (struct serve_question){.about = *about, .q = c->q, .until_ns = answer_until(f)};
     buf_init(&s->code, LIMIT_SERVE_SHOWN);
-    memcpy(s->job, c->job, sizeof s->job);
-    snprintf(s->approval, sizeof s->approval, "%s", approval);
     return buf_add(&s->code, c->code.data ? c->code.data : "", c->code.len) < 0 ? NULL : s;
 }
 
 /* The call is answered; its run goes on as a job, which the same call comes back for. */
-static void require(struct serve_front *f, struct serve_call *c, struct serve_question *s,
+static void require(struct serve_front *f, struct serve_call *c, const struct serve_about *about,
                     const struct buf *params)
 {
     struct serve_writing w;
-    if (!make_word(s))
+    struct serve_question *s = keep(f, c, about);
+    if (!s || !make_word(s))
         return;
-    tell_cordond(f, s, SERVE_JOB_LOOK,
+    tell_cordond(f, about, SERVE_JOB_LOOK,
                  NULL); /* from here on it is a job, which nobody's leaving ends */
     serve_reply_begin_as(f, &c->to, &w, "input_required");
     jsonw_open(&w.j, "inputRequests", '{');
@@ -163,17 +172,31 @@ static void require(struct serve_front *f, struct serve_call *c, struct serve_qu
     serve_calls_leave(f, c);
 }
 
-static void ask(struct serve_front *f, struct serve_call *c, const char *approval)
+/* Beside the call, which may be answered with a job before the person answers: the question does not need its sink. */
+static void ask_beside(struct serve_front *f, const struct serve_call *c,
+                       const struct serve_about *about, const char *params)
 {
-    struct serve_question *s = keep(f, c, approval);
+    struct serve_asked *a = serve_asking_start(f, &c->to, ELICIT, params, answered, NULL);
+    if (!a)
+        return;
+    a->about = *about;
+    a->until_ns = answer_until(f);
+    a->to.sink = NULL;
+}
+
+static void ask(struct serve_front *f, struct serve_call *c, const struct subject *s)
+{
+    struct serve_about about = {.job = ""};
     struct buf params;
     buf_init(&params, 64 * LIMIT_SERVE_SHOWN);
+    memcpy(about.job, c->job, sizeof about.job);
+    snprintf(about.approval, sizeof about.approval, "%s", s->approval);
     c->questioned = true;
-    if (s && write_params(f, &params, s) == 0) {
+    if (write_params(f, &params, c, s) == 0) {
         if (c->to.version >= SERVE_2026_07_28)
-            require(f, c, s, &params);
+            require(f, c, &about, &params);
         else
-            (void)serve_asking_start(f, &c->to, ELICIT, params.data, answered, s);
+            ask_beside(f, c, &about, params.data);
     }
     buf_done(&params);
 }
@@ -189,9 +212,18 @@ void serve_approval_look(struct serve_front *f, struct serve_call *c)
             return;
         json_t *o = json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, &where);
         const char *id = json_string_value(json_object_get(o, "approval"));
+        const json_t *code = json_object_get(o, "code");
         const bool found = id && id[0] && strlen(id) < SERVE_QUESTION_ID;
+        struct subject s = {.approval = id,
+                            .language = json_string_value(json_object_get(o, "language")),
+                            .code = c->code.len ? c->code.data : "",
+                            .code_len = c->code.len};
+        if (json_is_string(code)) {
+            s.code = json_string_value(code);
+            s.code_len = json_string_length(code);
+        }
         if (found)
-            ask(f, c, id);
+            ask(f, c, &s);
         json_decref(o);
         if (found)
             return; /* C may be gone */
@@ -223,8 +255,9 @@ bool serve_approval_resume(struct serve_front *f, const struct serve_reply *to, 
             !same_call(s, q, code))
             continue;
         s->word[0] = 0; /* once */
-        pass_on(f, s, json_object_get(json_object_get(f->params, "inputResponses"), "approval"));
-        memcpy(wait.handle, s->job, sizeof wait.handle);
+        pass_on(f, &s->about,
+                json_object_get(json_object_get(f->params, "inputResponses"), "approval"));
+        memcpy(wait.handle, s->about.job, sizeof wait.handle);
         serve_calls_start(f, to, token, &wait, "", "");
         return true;
     }

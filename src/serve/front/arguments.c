@@ -37,6 +37,31 @@ static bool wrong(char *why, const struct serve_arg *a, const json_t *v, const c
     return false;
 }
 
+/* A number that is none of those wanted is told as it came. */
+static bool wrong_number(char *why, const struct serve_arg *a, const json_t *v, const char *wanted)
+{
+    if (json_is_string(v))
+        snprintf(why, WHY, "%s must be %s, not '%.40s'", a->name, wanted, json_string_value(v));
+    else if (json_is_number(v))
+        snprintf(why, WHY, "%s must be %s, not %.15g", a->name, wanted, json_number_value(v));
+    else
+        return wrong(why, a, v, wanted);
+    return false;
+}
+
+/* JSON Schema calls 3.0 an integer, and so do clients whose language has one kind of number. */
+static bool take_whole(const json_t *v, uint64_t *ret)
+{
+    const double real = json_real_value(v), most = 1ULL << 53; /* up to there each has its own */
+    const json_int_t n = json_is_integer(v)          ? json_integer_value(v)
+                         : real > -1 && real <= most ? (json_int_t)real
+                                                     : -1;
+    const double whole = (double)n;
+    *ret = (uint64_t)n;
+    return n >= 0 &&
+           (json_is_integer(v) || (json_is_real(v) && !(real < whole) && !(real > whole)));
+}
+
 static bool take_text(const struct serve_arg *a, const json_t *v, struct serve_value *out,
                       char *why)
 {
@@ -53,13 +78,12 @@ static bool take_text(const struct serve_arg *a, const json_t *v, struct serve_v
 static bool take_count(const struct serve_arg *a, const json_t *v, struct serve_value *out,
                        char *why)
 {
-    const bool text = json_is_string(v) && units_count(json_string_value(v), &out->number) == 0;
+    const bool good = json_is_string(v) ? units_count(json_string_value(v), &out->number) == 0
+                                        : take_whole(v, &out->number);
     const uint64_t least = a->kind == SERVE_ARG_COUNT;
-    if (json_is_integer(v) && json_integer_value(v) >= (json_int_t)least)
-        out->number = (uint64_t)json_integer_value(v);
-    else if (!text || out->number < least)
-        return wrong(why, a, v,
-                     least ? "a whole number of 1 or more" : "a whole number of 0 or more");
+    if (!good || out->number < least)
+        return wrong_number(why, a, v,
+                            least ? "a whole number of 1 or more" : "a whole number of 0 or more");
     return true;
 }
 

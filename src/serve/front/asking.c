@@ -5,20 +5,25 @@
  * for, and counts once; so nobody makes one, changes one or uses one for another call. */
 #include "serve/front/inside.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-bool serve_asking_start(struct serve_front *f, const struct serve_reply *to, const char *method,
-                        const char *params, serve_asked_fn *done, const void *what)
+struct serve_asked *serve_asking_start(struct serve_front *f, const struct serve_reply *to,
+                                       const char *method, const char *params, serve_asked_fn *done,
+                                       const void *what)
 {
+    const uint64_t now_ns = clock_now_ns();
     for (size_t i = 0; i < SERVE_ASKED; i++) {
         struct serve_asked *a = &f->asked[i];
         struct buf text;
         struct jsonw j = {.out = &text};
-        if (a->used)
+        if (a->used && now_ns <= a->until_ns)
             continue;
-        *a = (struct serve_asked){.used = true, .to = *to, .done = done, .what = what};
+        *a = (struct serve_asked){
+            .used = true, .to = *to, .done = done, .what = what, .until_ns = UINT64_MAX};
         snprintf(a->id, sizeof a->id, "cordon-%llu", (unsigned long long)++f->numbers);
         buf_init(&text, LIMIT_SERVE_LINE);
         jsonw_open(&j, NULL, '{');
@@ -30,9 +35,9 @@ bool serve_asking_start(struct serve_front *f, const struct serve_reply *to, con
         const int r = j.bad ? j.bad : to->sink->put(to->sink, SERVE_PUT_NOTE, text.data, text.len);
         f->bad = f->bad ? f->bad : r;
         buf_done(&text);
-        return true;
+        return a;
     }
-    return false;
+    return NULL;
 }
 
 void serve_asking_answer(struct serve_front *f, const struct serve_talk *talk, json_t *message)
@@ -43,6 +48,8 @@ void serve_asking_answer(struct serve_front *f, const struct serve_talk *talk, j
         if (!a.used || a.to.talk != talk || strcmp(a.id, id) != 0)
             continue;
         f->asked[i].used = false; /* once */
+        if (clock_now_ns() > a.until_ns)
+            return;
         a.done(f, &a, json_object_get(message, "result"));
         return;
     }
@@ -60,7 +67,14 @@ void serve_asking_drop(struct serve_front *f, const struct serve_talk *talk,
                        const struct serve_sink *sink)
 {
     for (size_t i = 0; i < SERVE_ASKED; i++)
-        if (f->asked[i].to.talk == talk || f->asked[i].to.sink == sink)
+        if (f->asked[i].to.talk == talk || (sink && f->asked[i].to.sink == sink))
+            f->asked[i].used = false;
+}
+
+void serve_asking_end(struct serve_front *f, const struct serve_talk *talk, const char *id)
+{
+    for (size_t i = 0; i < SERVE_ASKED; i++)
+        if (f->asked[i].to.talk == talk && strcmp(f->asked[i].to.id, id) == 0)
             f->asked[i].used = false;
 }
 

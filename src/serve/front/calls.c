@@ -110,6 +110,7 @@ static void send_cancel(struct serve_front *f, uint64_t number, bool ends)
 
 void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, const char *id)
 {
+    serve_asking_end(f, talk, id);
     for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
         struct serve_call *c = &f->calls[i];
         if (!c->used || c->to.talk != talk || strcmp(c->to.id, id) != 0)
@@ -190,6 +191,8 @@ static void note_job(struct serve_front *f, const struct serve_call *c)
 static void finish(struct serve_front *f, struct serve_call *c)
 {
     note_job(f, c);
+    if (c->answer.stand != SERVE_RUNNING) /* a job goes on, and what it asked, too */
+        serve_asking_end(f, c->to.talk, c->to.id);
     serve_render(f, c);
     release(c);
 }

@@ -46,7 +46,7 @@ void serve_http_answer(struct http_conn *c, int status, const char *fields, cons
     else
         snprintf(line, sizeof line, "Content-Length: 0\r\n\r\n");
     put_text(c, line);
-    put(c, body, type ? len : 0);
+    put(c, body, type && !c->q.bodiless ? len : 0);
     c->work = NULL;
     c->state = HTTP_CONN_WRITING;
 }

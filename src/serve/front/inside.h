@@ -129,6 +129,12 @@ struct serve_lines {
     struct buf *out;
 };
 
+/* What a person is asked about: the job that waits for the answer, and the gate's name for the question. */
+#define SERVE_QUESTION_ID 24
+struct serve_about {
+    char job[SERVE_HANDLE + 1], approval[SERVE_QUESTION_ID];
+};
+
 /* A question to a client that is not answered yet. */
 #define SERVE_ASKED 32
 struct serve_asked;
@@ -138,7 +144,10 @@ struct serve_asked {
     char id[32];
     struct serve_reply to; /* the call that needs the answer */
     serve_asked_fn *done;
-    const void *what; /* of whoever asked */
+    const void *what; /* of whoever asked; it lives as long as the front */
+    struct serve_about
+        about;         /* of a question to a person: a copy, so that no other can take its place */
+    uint64_t until_ns; /* an answer counts until then */
 };
 
 /* A word that a client of the newest revision has to come back with. */
@@ -150,12 +159,12 @@ struct serve_state {
     unsigned round;
 };
 
-/* A question to the person at the client: what it is for, and until when the word for it counts. */
-#define SERVE_QUESTIONS   32
-#define SERVE_QUESTION_ID 24
+/* A question of the newest revision to the person at the client: the call that has to come back, and until when the word for
+ * it counts. */
+#define SERVE_QUESTIONS 32
 struct serve_question {
-    char word[SERVE_STATE + 1]; /* of the newest revision; empty: used, or none was given */
-    char job[SERVE_HANDLE + 1], approval[SERVE_QUESTION_ID];
+    char word[SERVE_STATE + 1]; /* empty: used, or none was given */
+    struct serve_about about;
     struct serve_request q;
     struct buf code;
     uint64_t until_ns;
@@ -197,13 +206,16 @@ struct serve_message {
     char token[LIMIT_SERVE_ID + 1];
 };
 
-/* asking.c: PARAMS is JSON. False: as many questions as there may be are not answered. */
-bool serve_asking_start(struct serve_front *f, const struct serve_reply *to, const char *method,
-                        const char *params, serve_asked_fn *done, const void *what);
+/* asking.c: PARAMS is JSON. NULL: as many questions as there may be are not answered. */
+struct serve_asked *serve_asking_start(struct serve_front *f, const struct serve_reply *to,
+                                       const char *method, const char *params, serve_asked_fn *done,
+                                       const void *what);
 void serve_asking_answer(struct serve_front *f, const struct serve_talk *talk, json_t *message);
 size_t serve_asking_count(const struct serve_front *f, const struct serve_sink *sink);
 void serve_asking_drop(struct serve_front *f, const struct serve_talk *talk,
                        const struct serve_sink *sink);
+/* What was asked for the call ID: it has ended, and no answer counts any more. */
+void serve_asking_end(struct serve_front *f, const struct serve_talk *talk, const char *id);
 /* A new word for WHAT; NULL: there are no random bytes. And whether WORD is one, for the first and only time. */
 const char *serve_state_new(struct serve_front *f, const void *what, unsigned round);
 bool serve_state_take(struct serve_front *f, const char *word, const void *what,

@@ -182,7 +182,10 @@ static void done(struct serve_front *f, struct serve_call *c)
     json_t *o = json_loadb(raw, len, JSON_ALLOW_NUL, &where);
     const char *status = json_is_object(o) ? string(o, "status") : NULL;
     char why[160];
-    if (!status) { /* it was killed in the middle, or is of another version */
+    if (!status &&
+        c->answer.stand == SERVE_CANCELLED) { /* before it began, or it had to be killed */
+        say(f, c, "status: cancelled\nit was ended and gave no result", true);
+    } else if (!status) { /* it was killed in the middle, or is of another version */
         snprintf(why, sizeof why,
                  "status: crashed\nthe runner ended with %llu and gave no result; try again",
                  (unsigned long long)c->answer.number);

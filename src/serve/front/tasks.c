@@ -111,12 +111,12 @@ bool serve_tasks_render(struct serve_front *f, struct serve_call *c)
     }
     if (c->to.part == SERVE_TASK_NONE)
         return false;
-    if (c->answer.stand == SERVE_REFUSED) {
+    if (c->answer.stand == SERVE_REFUSED && !c->answer.handle[0]) {
         serve_reply_error(f, &c->to, SERVE_INVALID_PARAMS, "taskId: there is no such task");
     } else if (c->to.part == SERVE_TASK_ACK) {
         serve_reply_begin(f, &c->to, &w);
         serve_reply_end(f, &c->to, &w);
-    } else if (c->answer.stand == SERVE_DONE) {
+    } else if (c->answer.stand == SERVE_DONE || c->answer.stand == SERVE_REFUSED) {
         return false; /* the result of a tool, within the task */
     } else {
         tell(f, c, c->answer.stand == SERVE_RUNNING ? "working" : "cancelled");
