@@ -518,10 +518,8 @@ static void name_worker(struct flow *f)
 /* From here on the program runs, and its clocks. */
 static int release(struct flow *f, bool exec, struct err *err)
 {
-    struct timespec now;
     gate_plan_start(f->plan, flow_tool_name(f)); /* nothing starts without one */
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    f->released = (struct statx_timestamp){.tv_sec = now.tv_sec, .tv_nsec = (uint32_t)now.tv_nsec};
+    f->released = flow_files_released(f);
     if (!exec)
         jail_run_clock(f->run); /* what came before was our own time */
     flow_space_open(f);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The guest made these folders and may still have been at it when it was killed: names of any bytes, depth
  * and number as the quota allows, links to anywhere. Nothing is followed, everything is counted, and what
- * is past a ceiling is said to be there rather than listed. */
+ * is past a ceiling is said to be there rather than listed.
+ *
+ * Waits: poll in flow_files_released; the next tick of the clock; TICK_MS; what was there before may be listed once more */
 #include "flow/steps.h"
 #include "flow/take.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "sys/entries.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +26,41 @@
 #define DEPTH_MAX 16
 #define PATH_ROOM 1024
 
-/* In a session only what this call touched. The kernel stamps files by a clock that ticks: what was touched just
- * before the call may be listed once more. The stamps of birth and change are not the guest's to set. */
+/* A tick of the clock that files are stamped by, on the slowest kernel, and as much again. */
+#define TICK_MS 20
+
+/* In a session only what this call touched. The stamps of birth and change are not the guest's to set. */
 static const struct statx_timestamp always = {0};
 
 static bool older(const struct statx_timestamp *a, const struct statx_timestamp *b)
 {
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+static uint64_t in_ns(const struct statx_timestamp *t)
+{
+    return (uint64_t)t->tv_sec * CLOCK_NS_PER_S + t->tv_nsec;
+}
+
+static void note_change(struct flow_result *r, const struct statx *st)
+{
+    if (in_ns(&st->stx_ctime) > r->changed_ns)
+        r->changed_ns = in_ns(&st->stx_ctime);
+}
+
+/* The clock of stamps ticks every few milliseconds: a file that was changed in the tick in which the call begins could not be told
+ * from one that the call changes. A clock that was set back is not waited for. */
+struct statx_timestamp flow_files_released(const struct flow *f)
+{
+    const uint64_t changed = f->req->changed_ns;
+    uint64_t now = clock_ns(CLOCK_REALTIME_COARSE);
+    for (int i = 0; i < TICK_MS && now <= changed && changed - now < TICK_MS * CLOCK_NS_PER_MS;
+         i++) {
+        poll(NULL, 0, 1);
+        now = clock_ns(CLOCK_REALTIME_COARSE);
+    }
+    return (struct statx_timestamp){.tv_sec = (int64_t)(now / CLOCK_NS_PER_S),
+                                    .tv_nsec = (uint32_t)(now % CLOCK_NS_PER_S)};
 }
 
 static int add_file(struct flow_result *r, const char *path, uint64_t bytes, bool changed)
@@ -75,6 +107,7 @@ static void walk(struct flow *f, int fd, char *path, size_t len, int depth,
             r->files_cut = true;
             break;
         }
+        note_change(r, &st);
         r->files_touched = r->files_touched || !older(&st.stx_ctime, since);
         if (S_ISREG(st.stx_mode)) {
             bool born = (st.stx_mask & STATX_BTIME ? !older(&st.stx_btime, since) : true) &&
@@ -146,10 +179,13 @@ static void look_at(struct flow *f, int left)
 }
 
 /* Whether an entry was made, renamed or removed in the folder itself. */
-static bool entries_changed(int fd, const struct statx_timestamp *since)
+static bool entries_changed(struct flow_result *r, int fd, const struct statx_timestamp *since)
 {
     struct statx st;
-    return statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || !older(&st.stx_ctime, since);
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0)
+        return true;
+    note_change(r, &st);
+    return !older(&st.stx_ctime, since);
 }
 
 /* What a run in a workspace changed lies in the upper layer; of a copy it is everything. */
@@ -163,7 +199,7 @@ static void list_files(struct flow *f, int root)
                                      : -1;
     if (fd < 0 && !f->req->layered)
         fd = open_left(root, "workspace");
-    f->result->files_touched = fd < 0 || entries_changed(fd, since);
+    f->result->files_touched = fd < 0 || entries_changed(f->result, fd, since);
     FD_AUTO left = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (fd >= 0)
         walk(f, fd, path, strlen(path), 0, since);

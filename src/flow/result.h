@@ -109,6 +109,7 @@ struct flow_result {
     struct intake_source
         intake; /* what was taken from the text; `code` is NULL where it is the program itself */
 
+    uint64_t changed_ns;            /* the newest stamp of change in /workspace; 0: nobody looked */
     bool ran;                       /* the program was started */
     bool judged, cleaned, recorded; /* layers input, output, audit */
     bool truncated, has_value, is_final;

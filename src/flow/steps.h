@@ -317,7 +317,8 @@ ERR_MUST_USE int flow_shown_hold(const struct flow *f, struct jail_bind *binds, 
 ERR_MUST_USE int flow_shown_map(struct flow *f, struct err *err); /* while we may */
 void flow_shown_close(struct flow *f);
 
-/* files.c: what is left in /workspace. */
+/* files.c: what is left in /workspace, and when a program is told to go, later than any stamp on what is there. */
+struct statx_timestamp flow_files_released(const struct flow *f);
 int flow_collect(struct flow *f, struct err *err);
 /* save.c: the accepted method as a file of what lies in ROOT, the file system that the guest wrote in. */
 void flow_save(struct flow *f, int root);

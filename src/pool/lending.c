@@ -144,7 +144,8 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
                            .lent = {.call = s->calls,
                                     .host_calls = s->host_calls,
                                     .generation = s->generation,
-                                    .ran = s->ran}};
+                                    .ran = s->ran,
+                                    .changed_ns = s->changed_ns}};
     snprintf(p.name, sizeof p.name, "%s", s->name);
     snprintf(p.language, sizeof p.language, "%s", s->language);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);

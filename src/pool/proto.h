@@ -19,7 +19,8 @@
     X(call)       /* how many came before this one in the session */                               \
     X(host_calls) /* of tools, that the session has used up */                                     \
     X(generation) /* branches between it and a session that was made */                            \
-    X(ran)        /* how many of its calls ran; others were refused, and changed nothing */
+    X(ran)        /* how many of its calls ran; others were refused, and changed nothing */        \
+    X(changed_ns) /* the last change in its files, in the time of files; 0: none */
 
 /* The numbers of BACK. */
 #define POOL_USE_NUMBERS(X)                                                                        \
@@ -27,7 +28,8 @@
     X(wall_us)                                                                                     \
     X(cpu_us)                                                                                      \
     X(memory)                                                                                      \
-    X(ran) /* 1: a guest byte ran */
+    X(ran)        /* 1: a guest byte ran */                                                        \
+    X(changed_ns) /* the last change in the session's files, in the time of files; 0: unknown */
 
 /* The numbers of SESSION_IS. */
 #define POOL_SESSION_NUMBERS(X)                                                                    \

@@ -167,6 +167,8 @@ void pool_registry_back(struct pool_session *s, const struct pool_use_numbers *u
     s->ran += use->ran;
     s->wall_us += use->wall_us;
     s->cpu_us += use->cpu_us;
+    if (use->changed_ns > s->changed_ns)
+        s->changed_ns = use->changed_ns;
 }
 
 void *pool_registry_end(struct pool_registry *reg, struct pool_session *s, uint64_t now,

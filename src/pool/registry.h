@@ -32,9 +32,10 @@ struct pool_session {
     struct jail_limits limits;
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */
     uint64_t calls, ran, host_calls, generation, wall_us, cpu_us;
-    void *child;      /* the holder's; NULL once it is over */
-    void *client;     /* who has it; NULL: nobody */
-    uint64_t died_ns; /* its process is gone since then; 0: no */
+    uint64_t changed_ns; /* the last change in its files, in the time of files; 0: none */
+    void *child;         /* the holder's; NULL once it is over */
+    void *client;        /* who has it; NULL: nobody */
+    uint64_t died_ns;    /* its process is gone since then; 0: no */
     struct pool_log log;
 };
 

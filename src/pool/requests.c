@@ -9,6 +9,7 @@
  * Waits: write in on_export; memory; at once; declined */
 #include "pool/holding.h"
 
+#include "base/clock.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -283,6 +284,7 @@ void pool_request_branch(struct pool_holder *h, struct pool_conn *conn)
     snprintf(s->note, sizeof s->note, "%s", conn->branch_note);
     s->idle_ns = from->idle_ns;
     s->host_calls = from->host_calls; /* a branch is no way to more of them */
+    s->changed_ns = clock_files_ns(); /* its files are copies */
     pool_session_rest(s);
     if (same_owner(h, s, from, &err) < 0) {
         pool_session_end(h, s, "%.120s", err.msg);

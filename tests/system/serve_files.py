@@ -256,6 +256,42 @@ def put_in_workspace(who):
     tapsys.cordon(programs, ["session", "close", "filled"], who)
 
 
+def only_its_own(who):
+    """A call names the files that it changed, and not those that were changed a moment before it began: by a call, by write_file, by a
+    fork. The clock of stamps ticks every few milliseconds, and calls follow faster than that."""
+    policy = programs.dir / f"{who}-quick.yaml"
+    policy.write_text("rates: {executions: 1000}\n")
+    policy.chmod(0o644)
+    with Server(programs, "--profile", "standard", "--policy", str(policy), who=who) as s:
+        t = Tools(s)
+        wrong = []
+
+        def call(session, n):
+            r = content(t("execute_code", session_id=session, code=f"open('f{n % 7}', 'w').write('x' * {n + 1})"))
+            told = [f["path"] for f in r.get("files", [r])]
+            if told != [f"/workspace/f{n % 7}"]:
+                wrong.append((n, told))
+        for _ in range(3):
+            one = t.new()
+            for n in range(45):  # a session may make 50
+                call(one, n)
+        tap.ok(not wrong, f"{who}: a call that follows another at once lists its own files alone", *wrong[:5])
+        wrong.clear()
+        one = t.new()
+        for n in range(45):
+            t("write_file", session_id=one, path="put", text=str(n))
+            call(one, n)
+        tap.ok(not wrong, f"{who}: a call that follows write_file at once lists its own files alone", *wrong[:5])
+        wrong.clear()
+        one = t.new()
+        call(one, 0)
+        for n in range(20):
+            two = content(t("session", action="fork", session_id=one))["session_id"]
+            call(two, n)
+            t("session", action="close", session_id=two)
+        tap.ok(not wrong, f"{who}: the first call of a fork lists its own files alone", *wrong[:5])
+
+
 def closed_meanwhile(who):
     """A file is asked for in a session that is closed at the same time: it is done, or the answer says that the session is no more."""
     tapsys.cordon(programs, ["workspace", "create", "closing"], who)
@@ -338,6 +374,7 @@ for user in users():
     other_pictures(user)
     snapshots(user)
     put_in_workspace(user)
+    only_its_own(user)
     closed_meanwhile(user)
     roles(user)
     if user == users()[-1]:

@@ -330,7 +330,8 @@ static void give_back(struct session_context *h, const struct session_call *c, u
                                    .wall_us = r->wall_us,
                                    .cpu_us = r->cpu_us,
                                    .memory = r->memory,
-                                   .ran = r->ran};
+                                   .ran = r->ran,
+                                   .changed_ns = c->files ? clock_files_ns() : r->changed_ns};
     struct pool_answer a;
     struct err err = ERR_INIT;
     struct buf record;
@@ -410,6 +411,7 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
                         : NULL,
         .task = c->line ? NULL : task,
         .calls_used = lent->lent.host_calls,
+        .changed_ns = lent->lent.changed_ns,
         .report = look_for_more,
         .report_ctx = c,
     };
