@@ -70,6 +70,17 @@ def unpack(debs, root):
             raise SystemExit(f"{deb.name} cannot be unpacked")
 
 
+def kernel(debs, out):
+    """The kernel alone."""
+    deb = next(d for d in debs if d.name.startswith("linux-image-"))
+    tar = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
+    with open(out, "wb") as f:
+        subprocess.run(["tar", "-x", "-O", "--wildcards", "./boot/vmlinuz-*"], stdin=tar.stdout, stdout=f, check=True)
+    if tar.wait() != 0:
+        raise SystemExit(f"{deb.name} cannot be unpacked")
+    return out
+
+
 def module_order(modules):
     """The files of MODULES and of what they need, needs first. What has no file is built in."""
     files = {p.stem.replace("-", "_"): p for p in modules.rglob("*.ko")}
