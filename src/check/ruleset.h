@@ -23,6 +23,8 @@ struct check_ruleset;
 /* Appends the wire form to OUT. ERR_LIMIT: too many rules, or a string that is too long. */
 ERR_MUST_USE int check_ruleset_encode(const struct policy_profile *profile, struct buf *out,
                                       struct err *err);
+/* What tells the rules of PROFILE from others; 0: it is built in, as it is. A session that was made by other rules is not called any more. */
+uint64_t check_ruleset_mark(const struct policy_profile *profile);
 /* Takes a copy of everything: DATA may go. ERR_FORMAT, ERR_LIMIT, ERR_MEMORY. */
 ERR_MUST_USE int check_ruleset_decode(const void *data, size_t len, struct check_ruleset **ret_set,
                                       struct err *err);

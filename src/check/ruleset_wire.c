@@ -7,6 +7,7 @@
  * item, which is read by then and gives its place to the NUL. */
 #include "check/ruleset.h"
 
+#include "base/hash.h"
 #include "check/ruleset_inside.h"
 #include "wire/cbor.h"
 
@@ -66,6 +67,20 @@ int check_ruleset_encode(const struct policy_profile *profile, struct buf *out, 
     if (r < 0 && err && !err->code)
         err_set(err, r, "the rules of %.40s do not fit %d bytes", profile->name, CHECK_RULESET_MAX);
     return r;
+}
+
+uint64_t check_ruleset_mark(const struct policy_profile *profile)
+{
+    struct buf b;
+    uint64_t mark = 0;
+    if (policy_profile_find(profile->name) == profile)
+        return 0;
+    buf_init(&b, CHECK_RULESET_MAX);
+    if (check_ruleset_encode(profile, &b, NULL) == 0 && b.len)
+        mark = (uint64_t)hash_bytes(HASH_START, b.data, b.len) << 32 |
+               hash_bytes(~HASH_START, b.data, b.len);
+    buf_done(&b);
+    return mark ? mark : UINT64_MAX;
 }
 
 /* A text whose end is noted, so that it can be closed once everything is read. */

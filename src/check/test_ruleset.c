@@ -233,6 +233,26 @@ static void limits(void)
     buf_done(&b);
 }
 
+static void marks(void)
+{
+    const struct policy_profile *strict = policy_profile_find("strict");
+    struct policy_rule more[1] = {
+        {POLICY_MODULE_DENY, "json", "py.module-deny.json", "", "do without"}};
+    struct policy_profile one = {.name = "one", .summary = "", .rules = more, .rule_count = 1},
+                          other = one;
+    tap_ok(check_ruleset_mark(strict) == 0 && check_ruleset_mark(policy_profile_find("open")) == 0,
+           "a built-in profile as it is has no mark");
+    tap_ok(check_ruleset_mark(&one) != 0 && check_ruleset_mark(&one) == check_ruleset_mark(&other),
+           "the same rules have the same mark");
+    other.compute_only = true;
+    tap_ok(check_ruleset_mark(&one) != check_ruleset_mark(&other), "a switch changes the mark");
+    other = *strict;
+    tap_ok(check_ruleset_mark(&other) != 0, "a profile of a built-in name is not the built-in one");
+    const uint64_t before = check_ruleset_mark(&one);
+    more[0].name = "csv";
+    tap_ok(check_ruleset_mark(&one) != before, "the name of a rule changes the mark");
+}
+
 int main(void)
 {
     struct check_ruleset *set = NULL;
@@ -252,5 +272,6 @@ int main(void)
     for (const struct policy_profile *const *p = policy_profiles(); *p; p++)
         wire(*p);
     limits();
+    marks();
     return tap_done();
 }

@@ -118,6 +118,17 @@ static int refuse_around(struct flow *f)
     return deny(f, &no);
 }
 
+/* What runs in a session is held by the rules that its process was made with, and those cannot be exchanged later. */
+static int refuse_unfit(struct flow *f)
+{
+    struct gate_refusal no = {.rule = GATE_RULE_PROFILE, .word = "gate.profile"};
+    snprintf(no.reason, sizeof no.reason, "session '%.40s': %.200s", f->req->session,
+             f->req->unfit);
+    snprintf(no.hint, sizeof no.hint,
+             "make a new session; the files of this one can still be copied");
+    return deny(f, &no);
+}
+
 int flow_admit(struct flow *f, struct err *err)
 {
     const struct flow_request *req = f->req;
@@ -127,6 +138,8 @@ int flow_admit(struct flow *f, struct err *err)
         return refuse_around(f);
     if (flow_only_judges(f))
         return FLOW_GO_ON;
+    if (req->unfit)
+        return refuse_unfit(f);
     f->ask = (struct gate_request){.run = f->result->id,
                                    .role = req->role,
                                    .tool = flow_tool_name(f),

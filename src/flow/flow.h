@@ -112,6 +112,7 @@ struct flow_request {
     const char *session;
     uint64_t session_call; /* how many calls ran before in the session */
     uint64_t calls_used;   /* of tools, by this session so far */
+    const char *unfit;     /* a sentence: its profile is not the policy's any more; NULL: it is */
     uint64_t changed_ns;   /* the last change in its files before this call; 0: none */
 
     /* Called when the program has ended, nothing of it is alive (a session lives on), and the status is known: FILES is the

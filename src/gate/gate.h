@@ -43,6 +43,7 @@
     X(DENIED, "gate.denied", "a person said no")                                                   \
     X(ARENA, "gate.arena", "the arena's judges did not agree")                                     \
     X(DAEMON, "gate.daemon", "the policy wants runs to go through the machine's server")           \
+    X(PROFILE, "gate.profile", "the policy has withdrawn or changed the session's profile")        \
     X(STATE, "gate.state", "the gate's own state cannot be used")
 
 enum gate_rule {

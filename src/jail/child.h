@@ -97,6 +97,9 @@ struct jail_child_spec {
     struct jail_limits limits; /* wall_ms and output are kept by the supervisor */
     bool session;
 };
+/* The bytes of RULES, for a template that was started with --rules and waits for them. */
+ERR_MUST_USE int jail_template_rules(struct jail_template *t, const void *rules, size_t len,
+                                     struct err *err);
 /* Asks for one child. Answers come in the order of the orders. */
 ERR_MUST_USE int jail_template_order(struct jail_template *t, const struct jail_child_spec *spec,
                                      struct err *err);

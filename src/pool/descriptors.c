@@ -24,7 +24,8 @@ static size_t used(const struct pool_holder *h)
     for (size_t i = 0; i < POOL_TEMPLATES_HELD; i++) {
         const struct pool_warm *w = &h->warm[i];
         n += w->template ? TEMPLATE : 0;
-        n += w->shares ? 1 + w->shares->count : 0; /* the list; folders whose mode is kept */
+        n +=
+            w->own.shares ? 1 + w->own.shares->count : 0; /* the list; folders whose mode is kept */
         n += (w->stock.ready + w->orders) * JAIL_CHILD_RIDE;
     }
     return n;

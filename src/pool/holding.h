@@ -17,8 +17,6 @@
 #include "pool/shares.h"
 #include "pool/stock.h"
 
-struct policy_profile;
-
 #define POOL_CALM_NS (20 * CLOCK_NS_PER_MS) /* a run that just began is left alone for so long */
 
 /* A connection, and what is lent over it. */
@@ -51,6 +49,13 @@ struct pool_conn {
     char branch_note[POOL_NOTE + 1];
 };
 
+/* What a session has that needs a template of its own. */
+struct pool_own {
+    struct pool_shares *shares; /* what it sees of the host; NULL: nothing */
+    void *rules;                /* the bytes of RULES; NULL: its profile is built in */
+    size_t rules_len;
+};
+
 /* A template and the children that wait. */
 struct pool_warm {
     uint64_t serial; /* 0: a free entry */
@@ -60,10 +65,10 @@ struct pool_warm {
     bool pinned;       /* asked for by name: kept though nobody leases */
     bool retired;      /* it lends no more: it ends with the last of its children */
     uint64_t replaces; /* serial of the one whose place it takes when it has children; 0: none */
-    const struct policy_profile *rules;
-    struct pool_shares *shares;     /* what its one session sees of the host; NULL: nothing */
-    struct jail_template *template; /* NULL: not up */
-    bool up;                        /* the template has made a child */
+    struct pool_rules_numbers rules; /* also of a built-in profile */
+    struct pool_own own;             /* of the one session that it is for */
+    struct jail_template *template;  /* NULL: not up */
+    bool up;                         /* the template has made a child */
     struct pool_stock stock;
     struct jail_child ready[POOL_WARM];
     size_t first;                     /* the oldest of them */
@@ -168,9 +173,10 @@ ERR_MUST_USE int pool_interpreter_spec(struct pool_interpreter *t, const struct 
 /* The one of ASKED's language, profile and packages. NULL with a reply in DECLINED: no such profile, no slot for a template. */
 struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request *asked,
                                 struct pool_reply *declined);
-/* One for a session alone, which sees SHARES; those are its own then. It ends with that session and its branches. */
+/* One for a session alone; takes what OWN has. It ends with that session and its branches. */
 struct pool_warm *pool_warm_own(struct pool_holder *h, const struct pool_request *asked,
-                                struct pool_shares *shares, struct pool_reply *declined);
+                                struct pool_own *own, struct pool_reply *declined);
+void pool_own_free(struct pool_own *own);
 /* Starts it unless it runs or has failed just now. False: it does not run; w->error tells. */
 bool pool_warm_start(struct pool_holder *h, struct pool_warm *w);
 void pool_warm_event(struct pool_holder *h, struct pool_warm *w);

@@ -52,7 +52,7 @@ static uint64_t own_template(const struct pool_session *s, const struct pool_hel
                              bool shares)
 {
     const struct pool_warm *w = held->from;
-    const pid_t pid = w->shares && w->template ? jail_template_pid(w->template) : 0;
+    const pid_t pid = w->own.shares && w->template ? jail_template_pid(w->template) : 0;
     return pid > 0 && w->sessions ? memory_of((uint64_t)pid, s->limits.memory, shares) / w->sessions
                                   : 0;
 }

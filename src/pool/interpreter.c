@@ -4,7 +4,6 @@
 #include "pool/holding.h"
 
 #include "base/languages.h"
-#include "policy/profile.h"
 
 #include <string.h>
 
@@ -22,10 +21,9 @@ int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
                           const struct pool_holder_start *start, struct jail_spec *spec,
                           struct err *err)
 {
-    const struct policy_profile *profile = w->rules;
     const char *worker = worker_of(w->language, start);
     const bool installed = /* packages and environments are Python's */
-        w->language == language_default() && (w->packages || !profile->guards);
+        w->language == language_default() && (w->packages || w->rules.installed);
     size_t n = 0;
     if (!worker)
         return err_set(err, ERR_MISSING, "%s is not installed", w->language->worker);
@@ -38,8 +36,12 @@ int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
     spec->stack = LIMIT_STACK;
     t->argv[n++] = w->language->worker;
     t->argv[n++] = "--template";
-    t->argv[n++] = "--profile";
-    t->argv[n++] = profile->name;
+    if (w->own.rules) {
+        t->argv[n++] = "--rules"; /* it is told them */
+    } else {
+        t->argv[n++] = "--profile";
+        t->argv[n++] = w->profile;
+    }
     if (w->language->dialect) {
         t->argv[n++] = "--dialect";
         t->argv[n++] = w->language->name;
@@ -59,9 +61,9 @@ int pool_interpreter_spec(struct pool_interpreter *t, const struct pool_warm *w,
     spec->foreign = spec->nbinds > 1; /* modules of a virtual environment can be imported */
     if (installed)
         spec->nbinds += pool_settings(t->binds + spec->nbinds);
-    for (size_t i = 0; w->shares && i < w->shares->count; i++)
-        t->binds[spec->nbinds++] = w->shares->binds[i];
-    spec->alone = w->shares;                /* root maps them to the id of one child */
+    for (size_t i = 0; w->own.shares && i < w->own.shares->count; i++)
+        t->binds[spec->nbinds++] = w->own.shares->binds[i];
+    spec->alone = w->own.shares;            /* root maps them to the id of one child */
     spec->limits.memory = LIMIT_MEMORY_MAX; /* children have limits of their own, at most this */
     spec->limits.flood = MIB;               /* a template prints next to nothing */
     return 0;

@@ -64,7 +64,7 @@ static bool hand_over(struct pool_holder *h, struct pool_conn *conn, const struc
 {
     struct err err = ERR_INIT;
     const struct jail_child *child = &held->child;
-    const struct pool_shares *shares = held->from->shares;
+    const struct pool_shares *shares = held->from->own.shares;
     if (!pool_conn_reply(h, conn, p, shares ? shares->fd : -1))
         return false;
     if (jail_child_send(conn->sock, child, &err) == 0)
@@ -117,6 +117,7 @@ struct pool_session *pool_session_make(struct pool_holder *h, const char *name, 
     w->sessions++;
     w->served++;
     s->packages = w->packages;
+    s->rules = w->rules.mark;
     snprintf(s->language, sizeof s->language, "%s", w->language->name);
     s->limits = child->limits;
     s->generation = child->generation;
@@ -145,7 +146,8 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
                                     .host_calls = s->host_calls,
                                     .generation = s->generation,
                                     .ran = s->ran,
-                                    .changed_ns = s->changed_ns}};
+                                    .changed_ns = s->changed_ns,
+                                    .rules = s->rules}};
     snprintf(p.name, sizeof p.name, "%s", s->name);
     snprintf(p.language, sizeof p.language, "%s", s->language);
     snprintf(p.profile, sizeof p.profile, "%s", s->profile);

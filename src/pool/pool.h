@@ -28,11 +28,13 @@
 #define POOL_LIMITS         11 /* numbers of struct jail_limits on the wire */
 
 #define POOL_NAME     32 /* letters of a session's name */
-#define POOL_PROFILE  24
+#define POOL_PROFILE  64 /* as many as the policy lets one have */
 #define POOL_LANGUAGE 23
 #define POOL_ROLE     32
 #define POOL_REASON   200
 #define POOL_NOTE     224 /* what a client of a session leaves to the next one */
+#define POOL_RULES                                                                                 \
+    (200 * KIB) /* bytes of the rules that a template is told, at most: they fit a frame */
 
 /* Defaults. */
 #define POOL_WARM_DEFAULT    4

@@ -183,8 +183,8 @@ static int take_loan(struct pool_client *c, uint64_t patience_ms, struct jail_ch
     return jail_child_receive(c->sock, ret_child, err);
 }
 
-/* LIST rides along; -1: nothing does. */
-static int borrow(struct pool_client *c, const struct pool_request *q, int list,
+/* NRIDE descriptors ride along. */
+static int borrow(struct pool_client *c, const struct pool_request *q, int *ride, size_t nride,
                   uint64_t patience_ms, struct jail_child *ret_child, struct pool_answer *ret,
                   struct err *err)
 {
@@ -194,7 +194,7 @@ static int borrow(struct pool_client *c, const struct pool_request *q, int list,
     }
     int r = c->ahead ? drop_ahead(c, err) : 0;
     if (r == 0)
-        r = send_request(c, q, list, err);
+        r = send_with(c, q, ride, nride, err);
     return r < 0 ? r : take_loan(c, patience_ms, ret_child, ret, err);
 }
 
@@ -306,14 +306,22 @@ int pool_client_new(struct pool_client *c, const struct pool_session_spec *spec,
                              .packages = spec->packages,
                              .limits = spec->limits,
                              .number = spec->idle_ms,
+                             .rules = spec->rules,
                              .budget = c->budget};
+    FD_AUTO rules = -1;
+    int ride[POOL_REQUEST_RIDE];
+    size_t nride = 0;
     set_text(q.language, sizeof q.language, spec->language);
     set_text(q.profile, sizeof q.profile, spec->profile);
     set_text(q.role, sizeof q.role, spec->role);
     int r = set_name(&q, spec->name, err);
-    return r < 0 ? r
-                 : borrow(c, &q, spec->shares ? spec->shares->fd : -1, POOL_PATIENCE_MS, ret_child,
-                          ret, err);
+    if (r == 0 && q.rules.mark)
+        r = fd_sealed(spec->rules_data, spec->rules_len, &rules, err);
+    if (rules >= 0)
+        ride[nride++] = rules;
+    if (spec->shares)
+        ride[nride++] = spec->shares->fd;
+    return r < 0 ? r : borrow(c, &q, ride, nride, POOL_PATIENCE_MS, ret_child, ret, err);
 }
 
 int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
@@ -324,7 +332,7 @@ int pool_client_call(struct pool_client *c, const char *name, bool for_fork,
     /* a session that is lent and does not arrive is over */
     if (r == 0 && fd_spare(JAIL_CHILD_RIDE) < 0)
         r = err_sys(err, "descriptors for the session");
-    return r < 0 ? r : borrow(c, &q, -1, 0, ret_child, ret, err);
+    return r < 0 ? r : borrow(c, &q, NULL, 0, 0, ret_child, ret, err);
 }
 
 int pool_client_branch(struct pool_client *c, const char *name, const char *note,

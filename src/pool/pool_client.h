@@ -85,6 +85,9 @@ struct pool_session_spec {
         limits; /* cpu_ms bounds a call, not the session: that is the caller's to do */
     uint64_t idle_ms;
     const struct pool_shares *shares; /* what it sees of the host; NULL: nothing */
+    struct pool_rules_numbers rules;  /* mark 0: the profile is built in */
+    const void *rules_data;           /* else the bytes of RULES, at most POOL_RULES */
+    size_t rules_len;
 };
 
 /* Makes a session and lends it to the caller at once, as a call does. */

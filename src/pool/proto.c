@@ -84,9 +84,9 @@ static int malformed(struct err *err, enum wire_type type, const char *what)
 
 size_t pool_request_descriptors(enum wire_type type)
 {
-    return type == WIRE_SESSION_LAYERS ? POOL_REQUEST_RIDE
-           : type == WIRE_BACK || type == WIRE_SESSION_NEW || type == WIRE_SESSION_OWNER ? 1
-                                                                                         : 0;
+    return type == WIRE_SESSION_LAYERS || type == WIRE_SESSION_NEW ? POOL_REQUEST_RIDE
+           : type == WIRE_BACK || type == WIRE_SESSION_OWNER       ? 1
+                                                                   : 0;
 }
 
 /* False for what is no request. */
@@ -105,6 +105,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         text(w, q->language, sizeof q->language);
         text(w, q->profile, sizeof q->profile);
         truth(w, &q->packages);
+        numbers(w, &q->rules, COUNT(pool_rules_numbers));
         text(w, q->role, sizeof q->role);
         limits(w, &q->limits);
         number(w, &q->number);
@@ -177,11 +178,14 @@ static int request_sense(const struct pool_request *q, struct err *err)
     if (q->type == WIRE_LEASE || q->type == WIRE_SESSION_NEW) {
         jail_spec_init(&spec);
         spec.limits = q->limits;
-        if (!pool_profile_good(q->profile))
+        if (!q->rules.mark && !pool_profile_good(q->profile))
             return malformed(err, q->type, "no such profile");
         if (jail_spec_check(&spec, NULL) < 0)
             return malformed(err, q->type, "a limit is absurd");
     }
+    if (q->rules.mark && (!q->profile[0] || q->rules.threads > 1 || q->rules.compute_only > 1 ||
+                          q->rules.installed > 1))
+        return malformed(err, q->type, "rules that make no sense");
     if (q->type == WIRE_SESSION_NEW && q->number > LIMIT_WALL_MS_MAX)
         return malformed(err, q->type, "a session that is idle for longer than a week");
     if (q->type == WIRE_POOL_SET && q->profile[0] && !pool_profile_good(q->profile))

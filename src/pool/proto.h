@@ -20,7 +20,8 @@
     X(host_calls) /* of tools, that the session has used up */                                     \
     X(generation) /* branches between it and a session that was made */                            \
     X(ran)        /* how many of its calls ran; others were refused, and changed nothing */        \
-    X(changed_ns) /* the last change in its files, in the time of files; 0: none */
+    X(changed_ns) /* the last change in its files, in the time of files; 0: none */                \
+    X(rules)      /* the mark of the rules that it was made by; 0: its profile is built in */
 
 /* The numbers of BACK. */
 #define POOL_USE_NUMBERS(X)                                                                        \
@@ -30,6 +31,13 @@
     X(memory)                                                                                      \
     X(ran)        /* 1: a guest byte ran */                                                        \
     X(changed_ns) /* the last change in the session's files, in the time of files; 0: unknown */
+
+/* The rules of a profile that the policy made or changed: its sessions have a template of their own, which is told them. */
+#define POOL_RULES_NUMBERS(X)                                                                      \
+    X(mark) /* what tells them from others; 0: the profile is built in, and nothing rides along */ \
+    X(threads)                                                                                     \
+    X(compute_only)                                                                                \
+    X(installed) /* installed packages are on its path */
 
 /* The numbers of SESSION_IS. */
 #define POOL_SESSION_NUMBERS(X)                                                                    \
@@ -102,6 +110,9 @@ struct pool_lent_numbers {
 struct pool_use_numbers {
     POOL_USE_NUMBERS(X)
 };
+struct pool_rules_numbers {
+    POOL_RULES_NUMBERS(X)
+};
 struct pool_session_numbers {
     POOL_SESSION_NUMBERS(X)
 };
@@ -135,6 +146,7 @@ struct pool_request {
     struct jail_limits limits;
     struct pool_use_numbers use;
     struct pool_set_numbers set;
+    struct pool_rules_numbers rules;
 };
 
 ERR_MUST_USE int pool_request_write(const struct pool_request *q, struct buf *out, struct err *err);

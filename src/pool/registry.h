@@ -33,6 +33,7 @@ struct pool_session {
     uint64_t made_ns, used_ns, over_ns, idle_ns; /* idle_ns: after so long without a call it ends */
     uint64_t calls, ran, host_calls, generation, wall_us, cpu_us;
     uint64_t changed_ns; /* the last change in its files, in the time of files; 0: none */
+    uint64_t rules;      /* the mark of those that it was made by; 0: its profile is built in */
     void *child;         /* the holder's; NULL once it is over */
     void *client;        /* who has it; NULL: nobody */
     uint64_t died_ns;    /* its process is gone since then; 0: no */

@@ -31,20 +31,39 @@ static bool declined_as(struct pool_holder *h, struct pool_conn *conn, const str
 
 /* ---- children ---- */
 
-/* NULL: it was declined. LIST: of what the session sees of the host; -1: nothing. */
+/* RIDE: what came with a request for a session: its rules, where it has some of its own, and the list of what it sees of the host. */
+static int take_own(const struct pool_request *q, const int *ride, struct pool_own *ret,
+                    struct err *err)
+{
+    const bool rules = q->rules.mark;
+    const int list = ride[rules ? 1 : 0];
+    *ret = (struct pool_own){0};
+    if (rules)
+        ret->rules =
+            fd_sealed_read(ride[0], POOL_RULES, "the rules of the profile", &ret->rules_len, err);
+    if (rules && !ret->rules)
+        return err->code;
+    int r = list < 0 ? 0 : pool_shares_read(list, &ret->shares, err);
+    if (r < 0)
+        pool_own_free(ret);
+    return r;
+}
+
+/* NULL: it was declined. RIDE: as above; NULL: a lease. */
 static struct pool_warm *template_for(struct pool_holder *h, struct pool_conn *conn,
-                                      const struct pool_request *q, int list)
+                                      const struct pool_request *q, const int *ride)
 {
     struct pool_reply no;
-    struct pool_shares *shares = NULL;
+    struct pool_own own = {0};
     struct err err = ERR_INIT;
     char name[POOL_TEMPLATE_NAME];
     pool_template_name(pool_language(q->language), q->profile, q->packages, name, sizeof name);
-    if (list >= 0 && pool_shares_read(list, &shares, &err) < 0) {
+    if (ride && take_own(q, ride, &own, &err) < 0) {
         pool_conn_decline(h, conn, POOL_WHY_ORDER, "%.150s", err.msg);
         return NULL;
     }
-    struct pool_warm *w = shares ? pool_warm_own(h, q, shares, &no) : pool_warm_get(h, q, &no);
+    struct pool_warm *w =
+        own.shares || own.rules ? pool_warm_own(h, q, &own, &no) : pool_warm_get(h, q, &no);
     if (!w) {
         declined_as(h, conn, &no);
         return NULL;
@@ -92,7 +111,7 @@ static void decline_short(struct pool_holder *h, struct pool_conn *conn)
 static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_warm *w = template_for(h, conn, q, -1);
+    struct pool_warm *w = template_for(h, conn, q, NULL);
     if (!w)
         return;
     if (pool_warm_take(h, w, &q->limits, &child)) {
@@ -113,7 +132,7 @@ static void on_lease(struct pool_holder *h, struct pool_conn *conn, const struct
 }
 
 static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct pool_request *q,
-                   int list)
+                   const int *ride)
 {
     struct pool_reply no;
     if (!pool_registry_room(&h->sessions, q->name, &no) ||
@@ -121,7 +140,7 @@ static void on_new(struct pool_holder *h, struct pool_conn *conn, const struct p
         declined_as(h, conn, &no);
         return;
     }
-    struct pool_warm *w = template_for(h, conn, q, list);
+    struct pool_warm *w = template_for(h, conn, q, ride);
     if (!w)
         return;
     pool_memory_look(h);
@@ -437,7 +456,8 @@ static void on_set(struct pool_holder *h, struct pool_conn *conn, const struct p
 
 static void put_template(struct pool_holder *h, const struct pool_warm *w, struct pool_reply *p)
 {
-    const char *state = w->shares                          ? "shared"
+    const char *state = w->own.shares                      ? "shared"
+                        : w->own.rules                     ? "own"
                         : w->retired                       ? "ending"
                         : w->replaces                      ? "coming"
                         : w->template && w->up             ? "ready"
@@ -530,7 +550,7 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         on_lease(h, conn, q);
         return;
     case WIRE_SESSION_NEW:
-        on_new(h, conn, q, record);
+        on_new(h, conn, q, fds);
         return;
     case WIRE_SESSION_CALL:
         on_call(h, conn, q);

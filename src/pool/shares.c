@@ -162,31 +162,6 @@ static int take_share(const char **at, const char *end, struct jail_bind *ret, s
     return check_place(ret, err);
 }
 
-/* Only sealed memory: it is there at once, as long as it says, and stays what it is. */
-static char *read_list(int fd, size_t *ret_len, struct err *err)
-{
-    const int want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-    const int seals = fcntl(fd, F_GET_SEALS);
-    struct stat st;
-    if (seals < 0 || (seals & want) != want || fstat(fd, &st) < 0 || st.st_size < 1 ||
-        (size_t)st.st_size > LIST_MAX) {
-        err_set(err, ERR_FORMAT, "the list of folders is not in sealed memory");
-        return NULL;
-    }
-    char *text = malloc((size_t)st.st_size);
-    if (!text) {
-        err_set(err, ERR_MEMORY, "no memory");
-        return NULL;
-    }
-    if (pread(fd, text, (size_t)st.st_size, 0) == st.st_size) {
-        *ret_len = (size_t)st.st_size;
-        return text;
-    }
-    free(text);
-    err_sys(err, "read the list of folders");
-    return NULL;
-}
-
 int pool_shares_read(int fd, struct pool_shares **ret, struct err *err)
 {
     size_t len = 0;
@@ -194,7 +169,7 @@ int pool_shares_read(int fd, struct pool_shares **ret, struct err *err)
     if (!s)
         return err_set(err, ERR_MEMORY, "no memory");
     s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    s->text = read_list(fd, &len, err);
+    s->text = fd_sealed_read(fd, LIST_MAX, "the list of folders", &len, err);
     int r = !s->text ? err->code : s->fd < 0 ? err_sys(err, "keep the list of folders") : 0;
     const char *at = s->text, *end = at ? at + len : NULL;
     for (; r == 0 && at < end; s->count++)

@@ -10,6 +10,7 @@
 #include "sys/fd.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -34,19 +35,30 @@ static struct pool_warm *find(struct pool_holder *h, const struct pool_request *
     return NULL;
 }
 
+static struct pool_rules_numbers rules_of(const struct pool_request *asked)
+{
+    const struct policy_profile *built_in =
+        asked->rules.mark ? NULL : policy_profile_find(asked->profile);
+    if (!built_in)
+        return asked->rules;
+    return (struct pool_rules_numbers){.threads = built_in->threads,
+                                       .compute_only = built_in->compute_only,
+                                       .installed = built_in->packages};
+}
+
 /* A new entry. NULL with a reply in DECLINED: no such profile, or no slot; LENDING: ... for one more that lends. */
 static struct pool_warm *new_entry(struct pool_holder *h, const struct pool_request *asked,
                                    bool lends, struct pool_reply *declined)
 {
     struct pool_warm *w = NULL;
     const char *profile = asked->profile;
-    const struct policy_profile *rules = policy_profile_find(profile);
+    const bool known = asked->rules.mark || policy_profile_find(profile);
     struct jail_spec spec;
     size_t lending = 0;
     *declined = (struct pool_reply){.type = WIRE_DECLINED, .state = POOL_WHY_UNKNOWN};
     snprintf(declined->reason, sizeof declined->reason, "the pool has no template for profile %s",
              profile);
-    for (size_t i = 0; i < POOL_TEMPLATES_HELD && rules; i++) {
+    for (size_t i = 0; i < POOL_TEMPLATES_HELD && known; i++) {
         const struct pool_warm *other = &h->warm[i];
         if (!other->serial)
             w = &h->warm[i];
@@ -59,11 +71,11 @@ static struct pool_warm *new_entry(struct pool_holder *h, const struct pool_requ
     *w = (struct pool_warm){.serial = ++h->serial,
                             .language = pool_language(asked->language),
                             .packages = asked->packages,
-                            .rules = rules,
+                            .rules = rules_of(asked),
                             .limits = spec.limits,
                             .stock.warm = h->warm_usual,
                             .used_ns = h->now};
-    if (!rules->threads)
+    if (!w->rules.threads)
         w->limits.threads = 0;
     w->limits.space = w->language->space;
     snprintf(w->profile, sizeof w->profile, "%s", profile);
@@ -78,17 +90,25 @@ struct pool_warm *pool_warm_get(struct pool_holder *h, const struct pool_request
 }
 
 struct pool_warm *pool_warm_own(struct pool_holder *h, const struct pool_request *asked,
-                                struct pool_shares *shares, struct pool_reply *declined)
+                                struct pool_own *own, struct pool_reply *declined)
 {
     struct pool_warm *w = new_entry(h, asked, false, declined);
     if (!w) {
-        pool_shares_free(shares);
+        pool_own_free(own);
         return NULL;
     }
     w->retired = true; /* but for the one session */
     w->stock.warm = 0;
-    w->shares = shares;
+    w->own = *own;
+    *own = (struct pool_own){0};
     return w;
+}
+
+void pool_own_free(struct pool_own *own)
+{
+    pool_shares_free(own->shares);
+    free(own->rules);
+    *own = (struct pool_own){0};
 }
 
 /* ---- its life ---- */
@@ -146,6 +166,11 @@ bool pool_warm_start(struct pool_holder *h, struct pool_warm *w)
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     int r = jail_template_new(&spec, h->start->nest, &sink, &w->template, &err);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (r == 0 && w->own.rules &&
+        jail_template_rules(w->template, w->own.rules, w->own.rules_len, &err) < 0) {
+        jail_template_free(w->template);
+        r = -1;
+    }
     if (r == 0 && pool_holder_watch(h, jail_template_fd(w->template), POOL_EVENT_TEMPLATE,
                                     (size_t)(w - h->warm), &err) < 0) {
         jail_template_free(w->template);
@@ -199,14 +224,13 @@ void pool_warm_stop(struct pool_holder *h, struct pool_warm *w)
 static int order(struct pool_holder *h, struct pool_warm *w, const struct jail_limits *limits,
                  bool session, uint64_t tag, struct err *err)
 {
-    const struct policy_profile *profile = policy_profile_find(w->profile);
     char filter[48];
-    struct jail_child_spec spec = {
-        .tag = tag,
-        .filter = language_filter(w->language, profile && profile->compute_only,
-                                  limits->threads != 0, true, filter, sizeof filter),
-        .limits = *limits,
-        .session = session};
+    struct jail_child_spec spec = {.tag = tag,
+                                   .filter = language_filter(w->language, w->rules.compute_only,
+                                                             limits->threads != 0, true, filter,
+                                                             sizeof filter),
+                                   .limits = *limits,
+                                   .session = session};
     spec.limits.space = w->language->space;
     if (session) /* the kernel counts for the process's whole life; a call's time is its supervisor's */
         spec.limits.cpu_ms = LIMIT_WALL_MS_MAX;
@@ -375,7 +399,7 @@ uint64_t pool_warm_tick(struct pool_holder *h, struct pool_warm *w)
     if (moot || pool_renew_over(w) ||
         (!in_use(w) && !w->retired && h->now - w->used_ns > h->idle_exit_ns)) {
         pool_warm_stop(h, w);
-        pool_shares_free(w->shares);
+        pool_own_free(&w->own);
         *w = (struct pool_warm){0};
         return next;
     }

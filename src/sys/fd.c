@@ -16,9 +16,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void fd_close(int fd)
@@ -208,4 +210,29 @@ int fd_sealed(const void *data, size_t len, int *ret_fd, struct err *err)
         return err_sys(err, "seal the input of a process");
     *ret_fd = fd_take(&fd);
     return 0;
+}
+
+void *fd_sealed_read(int fd, size_t max, const char *what, size_t *ret_len, struct err *err)
+{
+    const int want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    const int seals = fcntl(fd, F_GET_SEALS);
+    struct stat st;
+    if (seals < 0 || (seals & want) != want || fstat(fd, &st) < 0 || st.st_size < 1 ||
+        (size_t)st.st_size > max) {
+        err_set(err, ERR_FORMAT, "%s: not in sealed memory", what);
+        return NULL;
+    }
+    const size_t len = (size_t)st.st_size;
+    void *data = malloc(len);
+    if (!data) {
+        err_set(err, ERR_MEMORY, "no memory");
+        return NULL;
+    }
+    if (pread(fd, data, len, 0) == (ssize_t)len) {
+        *ret_len = len;
+        return data;
+    }
+    free(data);
+    err_sys(err, "%s", what);
+    return NULL;
 }

@@ -47,6 +47,9 @@ int fd_spare(size_t count);
 /* A file in memory with these bytes, at its beginning, that nobody can change: the input of a process, which cannot block
  * us if it does not read it. */
 ERR_MUST_USE int fd_sealed(const void *data, size_t len, int *ret_fd, struct err *err);
+/* What is in such a file, which somebody else made: it is there at once, as long as it says, and stays what it is. To be freed. NULL:
+ * FD is none, is empty or has more than MAX bytes; WHAT is for the message. */
+void *fd_sealed_read(int fd, size_t max, const char *what, size_t *ret_len, struct err *err);
 
 /* How long one of our processes waits for another before it takes it for dead. */
 #define FD_PATIENCE_MS 10000

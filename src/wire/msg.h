@@ -51,9 +51,9 @@
 #define WIRE_HOLDER_MESSAGES(X)                                                                    \
     X(LEASE, "ttuUu",                                                                              \
       "-> holder: language, profile, packages, limits, patience in ms: a child for one run")       \
-    X(SESSION_NEW, "tttutUuu",                                                                     \
-      "-> holder: name, language, profile, packages, role, limits, idle ms, bytes for idle "       \
-      "sessions")                                                                                  \
+    X(SESSION_NEW, "tttuUtUuu",                                                                    \
+      "-> holder: name, language, profile, packages, rules of its own, role, limits, idle ms, "    \
+      "bytes for idle sessions; the rules and what it sees of the host may ride along")            \
     X(SESSION_CALL, "tuu",                                                                         \
       "-> holder: name, why (0 run, 1 fork), bytes for idle sessions: lend it for one call")       \
     X(SESSION_BRANCH, "tt",                                                                        \

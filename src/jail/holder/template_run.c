@@ -89,6 +89,23 @@ pid_t jail_template_pid(const struct jail_template *t)
     return jail_run_guest(t->run);
 }
 
+int jail_template_rules(struct jail_template *t, const void *rules, size_t len, struct err *err)
+{
+    struct buf b;
+    struct wire_writer w;
+    buf_init(&b, LIMIT_FRAME);
+    wire_begin(&w, &b, WIRE_RULES);
+    wire_put_bytes(&w, rules, len);
+    int r = wire_end(&w);
+    struct fd_packet p = {.data = b.data, .len = b.len};
+    if (r < 0)
+        r = err_set(err, r, "the rules do not fit their message");
+    else if (fd_send(t->orders, &p) < 0)
+        r = err_sys(err, "tell a template its rules");
+    buf_done(&b);
+    return r;
+}
+
 int jail_template_order(struct jail_template *t, const struct jail_child_spec *spec,
                         struct err *err)
 {

@@ -8,6 +8,7 @@
 #include "base/jsonw.h"
 #include "base/languages.h"
 #include "base/limits.h"
+#include "check/ruleset.h"
 #include "commands.h"
 #include "events.h"
 #include "gate/escalate.h"
@@ -365,6 +366,22 @@ static int staff(struct session_context *h, struct flow_request *req, struct err
     return r;
 }
 
+/* The profile of a session, which the policy may have withdrawn or changed since it was made. UNFIT: empty, or that it has. */
+static const struct policy_profile *
+profile_of(const struct policy *p, const struct pool_reply *lent, char *unfit, size_t size)
+{
+    const struct policy_profile *found = policy_find_profile(p, lent->profile);
+    const char *why = !found ? "the policy has no such profile any more"
+                      : !policy_words_have(&p->run.profiles, lent->profile)
+                          ? "run.profiles of the policy does not let it be chosen any more"
+                      : check_ruleset_mark(found) != lent->lent.rules
+                          ? "the policy has changed its rules since"
+                          : "";
+    snprintf(unfit, size, "%s%s%s%s", *why ? "it was made in the profile '" : "",
+             *why ? lent->profile : "", *why ? "', and " : "", why);
+    return found ? found : policy_find_profile(p, p->run.profile);
+}
+
 static int run_on(struct session_context *h, struct session_call *c, struct jail_child *child,
                   const struct pool_reply *lent)
 {
@@ -382,10 +399,13 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
     snprintf(h->profile, sizeof h->profile, "%s", lent->profile);
     h->language = pool_language(lent->language);
     snprintf(task, sizeof task, "%s %d", lent->name, (int)jail_child_pid(child));
+    char unfit[240];
+    const struct policy_profile *profile = profile_of(h->flow.policy, lent, unfit, sizeof unfit);
     struct flow_request req = {
         .kind = c->line ? FLOW_LINE : FLOW_CALL,
         .context = &h->flow,
-        .profile = policy_find_profile(h->flow.policy, lent->profile),
+        .profile = profile,
+        .unfit = unfit[0] ? unfit : NULL,
         .name = c->name,
         .source = c->source,
         .source_len = c->len,
@@ -540,9 +560,9 @@ static int fill_workspace(struct session_context *h, int files)
     return result_usage(h->who, &err);
 }
 
-/* What the options mean, for the holder. */
+/* What the options mean, for the holder. RULES: for those of a profile that is not built in. */
 static int plan_session(const struct session_context *h, const struct session_new *n,
-                        struct pool_session_spec *ret, struct err *err)
+                        struct buf *rules, struct pool_session_spec *ret, struct err *err)
 {
     const struct policy *p = h->flow.policy;
     const struct policy_profile *profile = NULL;
@@ -568,7 +588,15 @@ static int plan_session(const struct session_context *h, const struct session_ne
                                                                           : n->idle_ms};
     if (!profile->threads)
         ret->limits.threads = 0;
-    return 0;
+    ret->rules = (struct pool_rules_numbers){.mark = check_ruleset_mark(profile),
+                                             .threads = profile->threads,
+                                             .compute_only = profile->compute_only,
+                                             .installed = profile->packages};
+    if (ret->rules.mark) /* the policy's own: the holder does not have it */
+        r = check_ruleset_encode(profile, rules, err);
+    ret->rules_data = rules->data;
+    ret->rules_len = rules->len;
+    return r;
 }
 
 /* A session that a server made is of no use without it: nobody else knows its name. */
@@ -582,23 +610,38 @@ static int own_session(struct session_context *h, struct err *err)
     return r == 0 && server >= 0 && a.declined ? err_set(err, ERR_STATE, "%s", a.reply.reason) : r;
 }
 
-int session_make(struct session_context *h, const struct session_new *n, char *name)
+/* EXIT_DONE: the holder has made it, or has declined to. */
+static int order_session(struct session_context *h, const struct session_new *n,
+                         struct jail_child *child, struct pool_answer *ret)
 {
     struct pool_session_spec spec;
-    struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer a;
     struct pool_shares *shares = NULL;
+    struct buf rules;
     struct err err = ERR_INIT;
-    int r = plan_session(h, n, &spec, &err);
+    buf_init(&rules, POOL_RULES);
+    int r = plan_session(h, n, &rules, &spec, &err);
     if (r == 0)
         r = session_shares_plan(h, &shares, &err);
-    if (r < 0)
-        return r == ERR_USAGE ? result_usage(h->who, &err) : failed(h, n->name, r, &err);
+    const bool planned = r == 0;
     spec.shares = shares;
-    r = pool_client_new(&h->holder, &spec, &child, &a, &err);
+    if (planned)
+        r = pool_client_new(&h->holder, &spec, child, ret, &err);
     pool_shares_free(shares);
+    buf_done(&rules);
     if (r < 0)
-        return failed(h, n->name, r, &err);
+        return !planned && r == ERR_USAGE ? result_usage(h->who, &err)
+                                          : failed(h, n->name, r, &err);
+    return EXIT_DONE;
+}
+
+int session_make(struct session_context *h, const struct session_new *n, char *name)
+{
+    struct jail_child child = JAIL_CHILD_NONE;
+    struct pool_answer a;
+    struct err err = ERR_INIT;
+    int r = order_session(h, n, &child, &a);
+    if (r != EXIT_DONE)
+        return r;
     if (a.declined)
         return session_declined(h, n->name, &a);
     snprintf(name, POOL_NAME + 1, "%s", a.reply.name);

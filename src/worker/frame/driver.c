@@ -325,6 +325,18 @@ int worker_driver_profile(const char *name, struct err *err)
     return r;
 }
 
+int worker_driver_told(struct err *err)
+{
+    struct wire_reader r;
+    size_t len;
+    if (worker_channel_next(&r) != 1 || r.type != WIRE_RULES)
+        return err_set(err, ERR_FORMAT, "no rules came");
+    const void *bytes = wire_get_bytes(&r, &len);
+    int got = check_ruleset_decode(bytes, len, &serving.rules, err);
+    serving.job.rules = serving.rules;
+    return got;
+}
+
 const struct check_ruleset *worker_driver_rules(void)
 {
     return serving.rules;

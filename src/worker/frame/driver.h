@@ -17,6 +17,8 @@
 
 /* The rules of a built-in profile, so that none have to come on the channel. ERR_USAGE: no such profile. */
 ERR_MUST_USE int worker_driver_profile(const char *name, struct err *err);
+/* Of a template: the rules of a profile that is not built in, which its holder sends first. */
+ERR_MUST_USE int worker_driver_told(struct err *err);
 const struct check_ruleset *worker_driver_rules(void); /* NULL: none yet */
 
 /* Of a child that nobody waits for yet: what the channel and the language write first is written now. 0, or -1: this

@@ -24,6 +24,7 @@ const struct worker_language *worker_language;
 struct words {
     bool template;
     const char *profile;
+    bool told; /* its rules come on the channel */
     struct worker_start start;
 };
 
@@ -33,9 +34,25 @@ static int complain(const char *text)
     return 70;
 }
 
-/* argv: --child | --template, [--profile NAME] [--dialect NAME] [--packages] [--workspace] [--env FOLDER] [--preload a,b] */
+/* A word that stands alone. */
+static bool flag(const char *word, struct words *w)
+{
+    if (strcmp(word, "--packages") == 0)
+        return w->start.packages = true;
+    if (strcmp(word, "--workspace") == 0)
+        return w->start.workspace = true;
+    return w->template && strcmp(word, "--rules") == 0 && (w->told = true);
+}
+
+/* argv: --child | --template, [--profile NAME | --rules] [--dialect NAME] [--packages] [--workspace] [--env FOLDER] [--preload a,b] */
 static int parse(int argc, char **argv, struct words *w)
 {
+    const struct {
+        const char *word, **value;
+    } rows[] = {{"--preload", &w->start.preload},
+                {"--env", &w->start.env},
+                {"--dialect", &w->start.dialect},
+                {"--profile", &w->profile}};
     if (argc < 2 || (strcmp(argv[1], "--child") != 0 && strcmp(argv[1], "--template") != 0))
         return -1;
     w->template = strcmp(argv[1], "--template") == 0;
@@ -43,20 +60,14 @@ static int parse(int argc, char **argv, struct words *w)
         return -1;
     w->start.alone = !w->template;
     for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--packages") == 0)
-            w->start.packages = true;
-        else if (strcmp(argv[i], "--workspace") == 0)
-            w->start.workspace = true;
-        else if (strcmp(argv[i], "--preload") == 0 && i + 1 < argc)
-            w->start.preload = argv[++i];
-        else if (strcmp(argv[i], "--env") == 0 && i + 1 < argc)
-            w->start.env = argv[++i];
-        else if (strcmp(argv[i], "--dialect") == 0 && i + 1 < argc)
-            w->start.dialect = argv[++i];
-        else if (strcmp(argv[i], "--profile") == 0 && i + 1 < argc)
-            w->profile = argv[++i];
-        else
+        size_t k = 0;
+        if (flag(argv[i], w))
+            continue;
+        while (k < sizeof rows / sizeof *rows && strcmp(rows[k].word, argv[i]) != 0)
+            k++;
+        if (k == sizeof rows / sizeof *rows || ++i == argc)
             return -1;
+        *rows[k].value = argv[i];
     }
     const struct policy_profile *profile = w->profile ? policy_profile_find(w->profile) : NULL;
     w->start.guarded = profile && profile->guards;
@@ -117,7 +128,9 @@ static int serve_template(const struct words *w, struct err *err)
     const struct jail_template_hooks hooks = {.entry = entry};
     struct loading l = {.words = w, .err = ERR_INIT};
     worker_remap_watch();
-    int r = jail_template_load(load, &l, err);
+    int r = w->told ? worker_driver_told(err) : 0; /* here: the loader has no channel */
+    if (r == 0)
+        r = jail_template_load(load, &l, err);
     if (r < 0 && l.err.code)
         *err = l.err;
     if (r == 0)
