@@ -470,8 +470,13 @@ int flow_child_judge(struct flow *f, struct err *err)
         return FLOW_GO_ON; /* the next step takes it up */
     if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
         return died_early(f);
-    err_set(err, ERR_MISSING, "%s did not start (exit status %d); try `cordon doctor`",
-            f->language->worker, jail_run_outcome(f->run)->exit_code);
+    const struct jail_outcome *o = jail_run_outcome(f->run);
+    if (o->end == JAIL_END_EXIT &&
+        o->exit_code == JAIL_LOADER_FAILED) /* executed behind its locks */
+        jail_tell_exit(o->exit_code, err);
+    else
+        err_set(err, ERR_MISSING, "%s did not start (exit status %d); try `cordon doctor`",
+                f->language->worker, o->exit_code);
     err_layer(err, "process");
     return ERR_MISSING;
 }

@@ -41,6 +41,10 @@ struct jail_sink {
     int onward[2]; /* by stream; the caller's */
 };
 
+/* Why a worker of ours ended that never spoke: STATUS is its own exit status, its loader's, or the errno of its execution. */
+enum { JAIL_WORKER_GAVE_UP = 70, JAIL_LOADER_FAILED = 127 };
+void jail_tell_exit(int status, struct err *err);
+
 #define JAIL_STOPS 2
 struct jail_start {
     const char *nest; /* path of cordon-nest */

@@ -31,6 +31,7 @@
 #include "jail/enter.h"
 
 #include "jail/inside.h"
+#include "jail/run.h"
 #include "jail/template.h"
 #include "sys/clone.h"
 #include "sys/cpu.h"
@@ -51,8 +52,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORKER_GAVE_UP = 70, LOADER_FAILED = 127 }; /* exit statuses of a worker */
-enum {                                             /* descriptors that come with SETUP */
+enum { /* descriptors that come with SETUP */
        SETUP_PROC,
        SETUP_RULESET,
        SETUP_NET,
@@ -175,28 +175,6 @@ static int take_locked(struct jail_stage *st, const struct fd_packet *p)
     return 0;
 }
 
-/* The exit status of a worker that never spoke: its own (70), its loader's (127), or the errno that execveat gave. */
-static void tell_exit(int status, struct err *err)
-{
-    struct rlimit space;
-    if (status == WORKER_GAVE_UP)
-        err_set(err, ERR_MISSING, "the worker gave up before it was locked; try `cordon doctor`");
-    else if ((status == LOADER_FAILED || status == ENOMEM) && getrlimit(RLIMIT_AS, &space) == 0 &&
-             space.rlim_cur != RLIM_INFINITY)
-        err_set(
-            err, ERR_MISSING,
-            "the worker does not fit into %llu KB of address space; raise `ulimit -v` or --memory",
-            (unsigned long long)space.rlim_cur / 1024);
-    else if (status == LOADER_FAILED)
-        err_set(
-            err, ERR_MISSING,
-            "the loader could not put the worker together, a library that it needs may be missing; "
-            "install Cordon again, or build it on this machine");
-    else
-        err_set(err, ERR_MISSING, "the worker could not be executed: %s; try `cordon doctor`",
-                strerror(status));
-}
-
 /* It died, or never came to be. */
 static int gone(struct jail_stage *st)
 {
@@ -208,7 +186,7 @@ static int gone(struct jail_stage *st)
     if (st->err.code)
         return st->err.code;
     if (WIFEXITED(status) && WEXITSTATUS(status) > 0)
-        tell_exit(WEXITSTATUS(status), &st->err);
+        jail_tell_exit(WEXITSTATUS(status), &st->err);
     else
         err_set(&st->err, ERR_MISSING,
                 "the worker was killed before it was locked; try `cordon doctor`");
