@@ -81,6 +81,18 @@ static int refuse_broken(const struct gate *g, const struct gate_tool *tool,
         w->text, left);
 }
 
+/* As gate_window_wait. Those of the client that wait in the queue count as turns, and some may have been killed there: where
+ * they are what refuses it, the dead go first. Who is refused serves no queue, so nobody else might ever find them. */
+static uint64_t turn_wait(struct gate *g, uint32_t client, uint64_t now)
+{
+    const uint64_t waiting = gate_queue_waiting(g, client),
+                   wait = gate_window_wait(g, client, waiting, now);
+    if (!wait || !waiting)
+        return wait;
+    g->map.at->counters[GATE_COUNTER_lost] += gate_rows_reap(&g->map);
+    return gate_window_wait(g, client, gate_queue_waiting(g, client), now);
+}
+
 /* Under the lock. 1 or 2 (queued): the ticket has a row. */
 static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gate_refusal *r)
 {
@@ -99,8 +111,7 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
         gate_breaker_ask(g, t, now, &word);
     if (word.refuse)
         return refuse_broken(g, t->tool, &word, r);
-    uint64_t wait =
-        slots ? gate_window_wait(g, t->client, gate_queue_waiting(g, t->client), now) : 0;
+    const uint64_t wait = slots ? turn_wait(g, t->client, now) : 0;
     if (wait)
         return gate_refuse(r, GATE_RULE_RATE, (wait + 999999) / CLOCK_NS_PER_MS,
                            "or do more in one run",

@@ -367,6 +367,26 @@ static void test_killed(void)
     close(state);
 }
 
+/* The queue counts as turns of the rate: one whose every process was killed must not hold its client up for ever. */
+static void test_killed_in_queue(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(false);
+    struct gate_request q = testing_request("uid:2", "x");
+    struct gate_plan *plan = NULL;
+    c.rates.executions = 10;
+    struct gate *g = testing_open(&c, state);
+    pid_t slots = holder(&c, "uid:1", 10, false), queue = holder(&c, "uid:2", 10, true);
+    tap_ok(testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_RATE,
+           "a client whose queue is as long as its rate is refused by the rate");
+    finish(queue);
+    finish(slots);
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "a client whose whole queue was killed has its turn");
+    gate_close(g);
+    close(state);
+}
+
 /* Processes that do nothing but enter and leave, killed in the middle of it again and again: the state
  * stays whole, and no slot is lost. */
 static void test_killed_often(void)
@@ -498,6 +518,7 @@ int main(void)
     test_buckets();
     test_state_files();
     test_killed();
+    test_killed_in_queue();
     test_killed_often();
     testing_end();
     return tap_done();
