@@ -185,8 +185,8 @@ static struct timespec wait_time(const struct serve_server *s, uint64_t now_ns)
     uint64_t next = serve_life_next(s);
     if (s->listener >= 0 && s->accept_ns > now_ns && s->accept_ns < next)
         next = s->accept_ns;
-    if (serve_ready_lacks(&s->all) && s->all.rest_ns < next)
-        next = s->all.rest_ns;
+    const uint64_t ready = serve_ready_next(&s->all);
+    next = ready < next ? ready : next;
     for (size_t i = 0; i < CLIENTS; i++) {
         if (!s->clients[i])
             continue;

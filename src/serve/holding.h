@@ -65,8 +65,9 @@ struct serve_shared {
     struct serve_runner ready[LIMIT_SERVE_READY]; /* runners that wait */
     bool wants_ready;                             /* there was a request */
     bool expects_run;                             /* and the last one was a run */
-    unsigned quick_ends;
-    uint64_t rest_ns; /* until then runners neither start nor end: an answer is on its way */
+    unsigned quick_ends; /* runners that ended while they waited, one after the other */
+    uint64_t pause_ns;   /* until then none is started to wait, since so many did */
+    uint64_t rest_ns;    /* until then runners neither start nor end: an answer is on its way */
     struct serve_client *const *clients; /* all of them, those that are not there being NULL */
     size_t places;
 };
@@ -169,8 +170,8 @@ bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t 
 /* LIMIT_SERVE_READY entries for poll; and what is due, P being what poll made of them. */
 void serve_ready_watch(const struct serve_shared *all, struct pollfd *p);
 void serve_ready_tick(struct serve_shared *all, const struct pollfd *p, uint64_t now_ns);
-/* Whether another tick would start one: a run has the machine for itself, unless none waits. */
-bool serve_ready_lacks(const struct serve_shared *all);
+/* When a tick would start another: a run has the machine for itself, unless none waits. UINT64_MAX: never. */
+uint64_t serve_ready_next(const struct serve_shared *all);
 void serve_ready_done(struct serve_shared *all);
 
 /* measure.c */

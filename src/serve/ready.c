@@ -4,9 +4,11 @@
  * nothing runs, or when no other waits. */
 #include "serve/holding.h"
 
-enum {
-    QUICK_ENDS = 8
-}; /* runners that end while they wait, one after the other: then none waits */
+#include "base/clock.h"
+
+/* Runners that end while they wait, one after the other: after so many there is a pause, and after each that follows one
+ * twice as long. What ends them for long costs little then, and what is over is over for us, too. */
+enum { QUICK_ENDS = 8, PAUSE_S = 1, PAUSE_MOST_S = 64 };
 
 bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t user,
                       const char *const *argv, const void *input, size_t len)
@@ -17,25 +19,37 @@ bool serve_ready_take(struct serve_shared *all, struct serve_runner *ret, uid_t 
         if (serve_runner_over(r))
             continue;
         struct err err = ERR_INIT;
-        const bool taken = serve_runner_order(r, user, argv, input, len, &err) == 0;
+        const bool taken = !serve_runner_stands_still(r) &&
+                           serve_runner_order(r, user, argv, input, len, &err) == 0;
         if (taken) {
             *ret = *r;
             *r = SERVE_RUNNER_INIT;
             all->quick_ends = 0;
             return true;
         }
-        serve_runner_done(r); /* it died while it waited */
+        serve_runner_done(r); /* it died while it waited, or would keep the request waiting */
         *r = SERVE_RUNNER_INIT;
     }
     return false;
 }
 
-static void look(struct serve_shared *all, struct serve_runner *r)
+static void note_end(struct serve_shared *all, uint64_t now_ns)
+{
+    uint64_t pause = PAUSE_S;
+    if (++all->quick_ends < QUICK_ENDS)
+        return;
+    for (unsigned i = QUICK_ENDS; i < all->quick_ends && pause < PAUSE_MOST_S; i++)
+        pause *= 2;
+    all->pause_ns = now_ns + pause * CLOCK_NS_PER_S;
+}
+
+static void look(struct serve_shared *all, struct serve_runner *r, uint64_t now_ns)
 {
     if (serve_runner_over(r))
         return;
     serve_runner_take(r);
-    all->quick_ends += serve_runner_over(r);
+    if (serve_runner_over(r))
+        note_end(all, now_ns);
 }
 
 static bool anything_runs(const struct serve_shared *all)
@@ -57,13 +71,14 @@ static void expect_run(const struct serve_shared *all, struct serve_runner *r)
     serve_runner_expect(r, w.argv);
 }
 
-bool serve_ready_lacks(const struct serve_shared *all)
+uint64_t serve_ready_next(const struct serve_shared *all)
 {
     size_t waiting = 0;
     for (size_t i = 0; i < LIMIT_SERVE_READY; i++)
         waiting += !serve_runner_over(&all->ready[i]);
-    return waiting < LIMIT_SERVE_READY && all->wants_ready && !all->draining &&
-           all->quick_ends < QUICK_ENDS && (waiting == 0 || !anything_runs(all));
+    const bool lacks = waiting < LIMIT_SERVE_READY && all->wants_ready && !all->draining &&
+                       (waiting == 0 || !anything_runs(all));
+    return !lacks ? UINT64_MAX : all->pause_ns > all->rest_ns ? all->pause_ns : all->rest_ns;
 }
 
 /* Nothing is awaited of them but their end. */
@@ -80,14 +95,14 @@ void serve_ready_tick(struct serve_shared *all, const struct pollfd *p, uint64_t
     struct err err = ERR_INIT;
     for (size_t i = 0; i < LIMIT_SERVE_READY; i++) {
         if (p[i].revents)
-            look(all, &all->ready[i]);
+            look(all, &all->ready[i], now_ns);
         place = serve_runner_over(&all->ready[i]) ? &all->ready[i] : place;
     }
-    if (!place || now_ns < all->rest_ns || !serve_ready_lacks(all))
+    if (!place || now_ns < serve_ready_next(all))
         return;
     serve_runner_done(place);
     if (serve_runner_start(place, all->config.cordon, &err) < 0)
-        all->quick_ends++;
+        note_end(all, now_ns);
     else if (all->expects_run)
         expect_run(all, place);
 }

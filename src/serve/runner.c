@@ -207,6 +207,13 @@ void serve_runner_take(struct serve_runner *r)
     fd_close(fd_take(&r->order));
 }
 
+bool serve_runner_stands_still(const struct serve_runner *r)
+{
+    siginfo_t info = {0};
+    return r->pid && waitid(P_PID, (id_t)r->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid;
+}
+
 void serve_runner_release(struct serve_runner *r)
 {
     if (r->done)

@@ -41,6 +41,8 @@ void serve_runner_expect(struct serve_runner *r, const char *const *argv);
  * An error: it ended before. */
 ERR_MUST_USE int serve_runner_order(struct serve_runner *r, uid_t user, const char *const *argv,
                                     const void *input, size_t len, struct err *err);
+/* Whether a signal stopped it (SIGSTOP). The kernel says so, so one that is slow is not taken for it. */
+bool serve_runner_stands_still(const struct serve_runner *r);
 /* Takes what it printed; reaps it where it is gone. Call after poll said so of one of its descriptors. */
 void serve_runner_take(struct serve_runner *r);
 /* One that is done may end: it waits for that, so that its end is in nobody's way. */

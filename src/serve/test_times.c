@@ -5,6 +5,7 @@
 #include "base/tap.h"
 #include "serve/holding.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -196,6 +197,74 @@ static void test_flood(void)
     free(c);
 }
 
+/* One tick, of a poll that saw the end of the runners that are gone. */
+static void tick_ready(struct serve_shared *all, uint64_t now_ns)
+{
+    struct pollfd p[LIMIT_SERVE_READY];
+    serve_ready_watch(all, p);
+    (void)poll(p, LIMIT_SERVE_READY, 0);
+    serve_ready_tick(all, p, now_ns);
+}
+
+static size_t waiting_runners(const struct serve_shared *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < LIMIT_SERVE_READY; i++)
+        n += !serve_runner_over(&all->ready[i]);
+    return n;
+}
+
+/* A runner that waits is there, is killed, and cordond sees it. The time until another may be started. */
+static uint64_t kill_waiting(struct serve_shared *all, uint64_t now_ns)
+{
+    if (waiting_runners(all) == 0)
+        tick_ready(all, now_ns);
+    for (size_t i = 0; i < LIMIT_SERVE_READY; i++) {
+        struct pollfd end = {.fd = all->ready[i].pidfd, .events = POLLIN};
+        if (serve_runner_over(&all->ready[i]))
+            continue;
+        serve_runner_kill(&all->ready[i]);
+        (void)poll(&end, 1, -1);
+        break;
+    }
+    all->draining = true; /* so that none is started by the tick that sees it */
+    tick_ready(all, now_ns);
+    all->draining = false;
+    const uint64_t next = serve_ready_next(all);
+    return next > now_ns ? next - now_ns : 0;
+}
+
+static void test_ready_ends(void)
+{
+    static const uint64_t pauses[] = {0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 64, 64};
+    static const char *const words[] = {"cordon", NULL};
+    struct serve_shared all = {.config = {.cordon = "/proc/self/exe"}, .wants_ready = true};
+    struct serve_runner taken = SERVE_RUNNER_INIT;
+    uint64_t now = T0;
+    size_t wrong = 0, early = 0;
+    for (size_t i = 0; i < LIMIT_SERVE_READY; i++)
+        all.ready[i] = SERVE_RUNNER_INIT;
+    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
+        const uint64_t pause = kill_waiting(&all, now);
+        wrong += pause != pauses[i] * S;
+        now += pause;
+        if (pause)
+            tick_ready(&all, now - 1);
+        early += pause && waiting_runners(&all) != 0;
+    }
+    tap_eq_int(wrong, 0,
+               "eight runners that end while they wait, one after the other: a pause, which "
+               "doubles with each that follows, up to 64 s");
+    tap_eq_int(early, 0, "no runner is started to wait in such a pause");
+    tick_ready(&all, now);
+    tap_eq_int(waiting_runners(&all), 1, "a runner is started to wait when such a pause is over");
+    tap_ok(serve_ready_take(&all, &taken, 0, words, "", 0), "a runner that waits is taken");
+    tap_eq_int(kill_waiting(&all, now), 0,
+               "the end of a runner that waits is the first again when another was taken");
+    serve_runner_done(&taken);
+    serve_ready_done(&all);
+}
+
 int main(int argc, char **argv)
 {
     char order;
@@ -209,5 +278,6 @@ int main(int argc, char **argv)
     test_idle_session();
     test_given_up_session();
     test_handles();
+    test_ready_ends();
     return tap_done();
 }
