@@ -284,7 +284,7 @@ static void cancel(struct serve_ask *a, uint64_t now_ns)
     if (!a)
         return;
     if (a->state == SERVE_WAITING && !a->job->kept)
-        serve_runner_stop(&a->job->runner, now_ns);
+        serve_jobs_give_up(a->job, now_ns);
     serve_asks_free(a);
 }
 

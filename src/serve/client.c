@@ -259,7 +259,7 @@ void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns)
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
         c->jobs[i].kept = false;
         if (c->jobs[i].used)
-            serve_runner_stop(&c->jobs[i].runner, now_ns);
+            serve_jobs_give_up(&c->jobs[i], now_ns);
     }
     serve_client_close_sessions(c, now_ns);
 }

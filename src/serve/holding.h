@@ -32,7 +32,7 @@ struct serve_job {
 
 struct serve_session {
     bool used;
-    bool unwanted; /* its maker was ended: nobody has its handle, and it is to be closed */
+    bool unwanted; /* its maker, or who closed it, was ended: it is nobody's, and to be closed */
     char handle[SERVE_HANDLE + 1];
     uint64_t called_ns, calls;
 };
@@ -159,7 +159,9 @@ void serve_jobs_release(struct serve_client *c, uint64_t now_ns);
 /* Whether what a job prints is taken as it comes: most are over before that, and are taken once. */
 bool serve_jobs_heard(const struct serve_client *c, const struct serve_job *j, uint64_t now_ns);
 uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns);
-/* Nobody wants it any more. One that has ended stays as it is. */
+/* Nobody waits for it any more: its runner is asked to end, that of the end of a session only where that takes long. */
+void serve_jobs_give_up(struct serve_job *job, uint64_t now_ns);
+/* Its client wants it ended. One that has ended stays as it is. */
 void serve_jobs_cancel(struct serve_job *job, uint64_t now_ns);
 void serve_jobs_forget(struct serve_job *job);
 
@@ -185,7 +187,8 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
                                           uint64_t now_ns);
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns);
-void serve_sessions_remove(struct serve_client *c, const char *handle);
+/* AGAIN: whoever closed it was ended, so it may still be there, and we close it ourselves, once. */
+void serve_sessions_remove(struct serve_client *c, const char *handle, bool again);
 bool serve_sessions_room(struct serve_client *c, uint64_t now_ns);
 ERR_MUST_USE int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out);
 

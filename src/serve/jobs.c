@@ -129,12 +129,22 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
     return NULL;
 }
 
+/* The one that closes a session ends by itself, soon: nobody else would close it. */
+void serve_jobs_give_up(struct serve_job *job, uint64_t now_ns)
+{
+    const uint64_t soon = now_ns + LIMIT_SERVE_STOP_MS * CLOCK_NS_PER_MS;
+    if (job->verb != SERVE_SESSION_CLOSE)
+        serve_runner_stop(&job->runner, now_ns);
+    else if (soon < job->deadline_ns)
+        job->deadline_ns = soon;
+}
+
 void serve_jobs_cancel(struct serve_job *job, uint64_t now_ns)
 {
     if (job->ended_ns)
         return;
-    job->cancelled = true;
-    serve_runner_stop(&job->runner, now_ns);
+    job->cancelled = job->verb != SERVE_SESSION_CLOSE;
+    serve_jobs_give_up(job, now_ns);
 }
 
 void serve_jobs_forget(struct serve_job *job)
@@ -154,7 +164,7 @@ static void note_session(struct serve_client *c, const struct serve_job *j, uint
     if (new)
         new->unwanted = ended;
     if (j->verb == SERVE_SESSION_CLOSE)
-        serve_sessions_remove(c, j->session);
+        serve_sessions_remove(c, j->session, ended);
     struct serve_session *s = j->verb == SERVE_SESSION_RUN || serve_verb_files(j->verb)
                                   ? serve_sessions_find(c, j->session, now_ns)
                                   : NULL;

@@ -88,11 +88,15 @@ struct serve_session *serve_sessions_add(struct serve_client *c, const char *han
     return NULL;
 }
 
-void serve_sessions_remove(struct serve_client *c, const char *handle)
+void serve_sessions_remove(struct serve_client *c, const char *handle, bool again)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
-        if (c->sessions[i].used && strcmp(c->sessions[i].handle, handle) == 0)
-            c->sessions[i].used = false;
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        if (!s->used || strcmp(s->handle, handle) != 0)
+            continue;
+        s->used = again;
+        s->unwanted = again;
+    }
 }
 
 int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out)

@@ -111,6 +111,17 @@ static void test_idle_session(void)
     free(c);
 }
 
+/* How many of our own close the session, once they are started where that is due. */
+static size_t closing(struct serve_client *c, const char *handle)
+{
+    size_t n = 0;
+    serve_client_close_sessions(c, T0);
+    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
+        n += c->jobs[i].used && !c->jobs[i].ended_ns && c->jobs[i].verb == SERVE_SESSION_CLOSE &&
+             strcmp(c->jobs[i].session, handle) == 0;
+    return n;
+}
+
 /* Whoever makes a session may have made it when it is ended. */
 static void test_given_up_session(void)
 {
@@ -118,7 +129,6 @@ static void test_given_up_session(void)
     struct serve_shared all = {.config = {.cordon = "/proc/self/exe"}};
     struct serve_client *c = waiting(&all, SERVE_SESSION_NEW);
     struct serve_job *j = &c->jobs[0];
-    size_t closing = 0;
     serve_asks_free(&c->asks[0]);
     memcpy(j->session, handle, sizeof handle);
     j->runner.kill_ns = T0;
@@ -126,11 +136,32 @@ static void test_given_up_session(void)
     serve_jobs_tick(c, T0);
     tap_ok(j->ended_ns && !serve_sessions_find(c, handle, T0),
            "a session whose maker was ended is not there for its client");
-    serve_client_close_sessions(c, T0);
-    for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
-        closing += c->jobs[i].used && c->jobs[i].verb == SERVE_SESSION_CLOSE &&
-                   strcmp(c->jobs[i].session, handle) == 0;
-    tap_eq_int(closing, 1, "a session whose maker was ended is closed");
+    tap_eq_int(closing(c, handle), 1, "a session whose maker was ended is closed");
+    serve_client_done(c);
+    free(c);
+}
+
+/* Whoever closes a session may not have closed it when it is killed, and its client tries in vain then. */
+static void test_killed_close(void)
+{
+    static const char handle[SERVE_HANDLE + 1] = "mcp-aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct serve_shared all = {.config = {.cordon = "/proc/self/exe"}};
+    struct serve_client *c = waiting(&all, SERVE_SESSION_CLOSE);
+    struct serve_job *j = &c->jobs[0];
+    serve_asks_free(&c->asks[0]);
+    memcpy(j->session, handle, sizeof handle);
+    j->deadline_ns = T0 + 900 * S;
+    tap_ok(serve_sessions_add(c, handle, T0), "a session is there");
+    serve_jobs_give_up(j, T0);
+    tap_eq_int(j->deadline_ns, T0 + 5 * S,
+               "who closes a session that nobody waits for has five seconds");
+    j->runner.killed = true;
+    j->runner.status = 128 + 9;
+    serve_jobs_tick(c, T0);
+    tap_ok(j->ended_ns && !serve_sessions_find(c, handle, T0),
+           "a session is not there for its client when whoever closed it was killed");
+    tap_eq_int(closing(c, handle), 1, "a session is closed when whoever closed it was killed");
+    tap_eq_int(closing(c, handle), 1, "such a session is closed once");
     serve_client_done(c);
     free(c);
 }
@@ -277,6 +308,7 @@ int main(int argc, char **argv)
     test_result();
     test_idle_session();
     test_given_up_session();
+    test_killed_close();
     test_handles();
     test_ready_ends();
     return tap_done();

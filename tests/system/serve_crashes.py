@@ -135,6 +135,15 @@ def of_sessions():
     tapsys.cordon(programs, ["session", "close", "mine"])
 
 
+def of_closings():
+    """A session that its client closes, and does not wait for it: the end of one is not given up."""
+    with Server(programs, "--profile", "standard") as s:
+        for _ in range(8):
+            made = s.tool("session", action="new")["structuredContent"]["session_id"]
+            s.tell("notifications/cancelled", requestId=s.send("tools/call", name="session", arguments={"action": "close", "session_id": made}))
+        tap.ok(appears(lambda: not sessions()), "sessions whose end was asked for and given up at once are closed", sessions())
+
+
 def of_cordond():
     folder = programs.dir / "killed"
     folder.mkdir(mode=0o700)
@@ -171,6 +180,7 @@ def of_cordond():
 of_runners()
 of_fronts()
 of_sessions()
+of_closings()
 of_cordond()
 tapsys.cordon(programs, ["pool", "stop", "--force"])
 tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all that crashed is whole")
