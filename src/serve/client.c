@@ -236,13 +236,18 @@ void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns)
         struct serve_session *s = &c->sessions[i];
         struct serve_request q = {.verb = SERVE_SESSION_CLOSE}; /* of no front: no number */
         struct err err = ERR_INIT;
-        if (!s->used || !(c->gone || s->unwanted))
+        if (!s->used || s->closing || !(c->gone || s->unwanted))
             continue;
         memcpy(q.handle, s->handle, sizeof q.handle);
-        if (!serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err) && err.code == ERR_LIMIT)
+        struct serve_job *job = serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err);
+        if (!job && err.code == ERR_LIMIT)
             return; /* the end of another runner makes room */
-        s->used =
-            false; /* one that cannot be closed ends by itself when it was idle for long enough */
+        if (job)
+            serve_jobs_give_up(job, now_ns);
+        s->closing = job != NULL;
+        /* one that cannot be closed ends by itself when it was idle for long enough */
+        s->used = s->closing;
+        s->tries++;
     }
 }
 

@@ -33,6 +33,8 @@ struct serve_job {
 struct serve_session {
     bool used;
     bool unwanted; /* its maker, or who closed it, was ended: it is nobody's, and to be closed */
+    bool closing;  /* a runner of ours is at it */
+    unsigned tries;
     char handle[SERVE_HANDLE + 1];
     uint64_t called_ns, calls;
 };
@@ -187,7 +189,7 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
                                           uint64_t now_ns);
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns);
-/* AGAIN: whoever closed it was ended, so it may still be there, and we close it ourselves, once. */
+/* AGAIN: whoever closed it was ended, so it may still be there, and we close it ourselves; three times at most. */
 void serve_sessions_remove(struct serve_client *c, const char *handle, bool again);
 bool serve_sessions_room(struct serve_client *c, uint64_t now_ns);
 ERR_MUST_USE int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out);

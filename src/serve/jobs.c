@@ -132,7 +132,7 @@ struct serve_job *serve_jobs_find(struct serve_client *c, const char *handle)
 /* The one that closes a session ends by itself, soon: nobody else would close it. */
 void serve_jobs_give_up(struct serve_job *job, uint64_t now_ns)
 {
-    const uint64_t soon = now_ns + LIMIT_SERVE_STOP_MS * CLOCK_NS_PER_MS;
+    const uint64_t soon = now_ns + LIMIT_SERVE_END_MS * CLOCK_NS_PER_MS;
     if (job->verb != SERVE_SESSION_CLOSE)
         serve_runner_stop(&job->runner, now_ns);
     else if (soon < job->deadline_ns)

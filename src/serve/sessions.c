@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+enum { CLOSE_TRIES = 3 }; /* a runner that cannot live is not started for ever */
+
 int serve_handle_new(enum serve_handle kind, char out[SERVE_HANDLE + 1], struct err *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
@@ -94,8 +96,9 @@ void serve_sessions_remove(struct serve_client *c, const char *handle, bool agai
         struct serve_session *s = &c->sessions[i];
         if (!s->used || strcmp(s->handle, handle) != 0)
             continue;
-        s->used = again;
-        s->unwanted = again;
+        s->used = again && s->tries < CLOSE_TRIES;
+        s->unwanted = true;
+        s->closing = false;
     }
 }
 
