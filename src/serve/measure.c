@@ -2,14 +2,26 @@
 /* How a job ended is told by its exit status, which `cordon` promises; what it printed is not read. */
 #include "serve/holding.h"
 
-enum { STATUS_LIMIT = 124, STATUS_NEVER_RAN = 125 };
+#include <signal.h>
+
+enum { STATUS_LIMIT = 124, STATUS_NEVER_RAN = 125, STATUS_STOPPED = 128 + SIGTERM };
+
+/* Whether our word was what ended it. A run may have come to its own end before that met it: its status tells, and the
+ * audit says the same. Other work has no status for it, and no end on record. */
+static bool was_cancelled(const struct serve_job *job)
+{
+    const struct serve_runner *r = &job->runner;
+    const bool runs = job->verb == SERVE_RUN || job->verb == SERVE_SESSION_RUN,
+               own_end = runs && r->done && r->status != STATUS_STOPPED;
+    return (job->cancelled || r->kill_ns) && !own_end;
+}
 
 static enum serve_end end_of(const struct serve_job *job)
 {
     const struct serve_runner *r = &job->runner;
     if (r->flooded)
         return SERVE_END_CRASHED;
-    if (job->cancelled || r->kill_ns)
+    if (was_cancelled(job))
         return SERVE_END_CANCELLED;
     if (r->killed) /* it may have told of output before, and of no result */
         return SERVE_END_CRASHED;

@@ -191,6 +191,41 @@ static void test_killed_close(void)
     free(c);
 }
 
+/* How work is counted whose client gave it up, by whether its runner said that it was done, and with which status. */
+static void test_crossed_end(void)
+{
+    static const struct {
+        enum serve_verb verb;
+        bool done;
+        int status;
+        enum serve_end end;
+        const char *name;
+    } cases[] = {
+        {SERVE_RUN, true, 0, SERVE_END_OK,
+         "a run that had ended well when it was given up is counted as ok"},
+        {SERVE_RUN, true, 125, SERVE_END_NEVER_RAN,
+         "a run that was refused before it was given up is counted as that"},
+        {SERVE_RUN, true, 128 + 15, SERVE_END_CANCELLED,
+         "a run that ended because it was given up is counted as cancelled"},
+        {SERVE_RUN, false, 128 + 9, SERVE_END_CANCELLED,
+         "a run that was given up and had to be killed is counted as cancelled"},
+        {SERVE_CHECK, true, 2, SERVE_END_CANCELLED,
+         "a check that was given up is counted as cancelled, whatever its status"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct serve_shared all = {0};
+        struct serve_client *c = waiting(&all, cases[i].verb);
+        struct serve_job *j = &c->jobs[0];
+        serve_asks_free(&c->asks[0]);
+        j->runner.kill_ns = T0;
+        j->runner.done = cases[i].done;
+        j->runner.status = cases[i].status;
+        serve_jobs_tick(c, T0);
+        tap_eq_int(all.figures.ended[cases[i].verb][cases[i].end], 1, "%s", cases[i].name);
+        free(c);
+    }
+}
+
 static void test_handles(void)
 {
     enum { MANY = 1024 }; /* that a letter is never seen by chance: 1 in 10^11 */
@@ -334,6 +369,7 @@ int main(int argc, char **argv)
     test_idle_session();
     test_given_up_session();
     test_killed_close();
+    test_crossed_end();
     test_handles();
     test_ready_ends();
     return tap_done();
