@@ -285,8 +285,10 @@ static void two_writers(void)
 
 /* ---- runs without an end ---- */
 
-static void begin_in_child(const char *id, bool end_first)
+/* REAPED: false: it stays a zombie. */
+static pid_t begin_in_child(const char *id, bool end_first, bool reaped)
 {
+    siginfo_t info;
     pid_t child = fork();
     if (child == 0) {
         struct err err = ERR_INIT;
@@ -303,14 +305,27 @@ static void begin_in_child(const char *id, bool end_first)
             (!end_first || audit_end_run(a, &u, &(struct audit_facts){.outcome = &o}, &err) == 0);
         _exit(!fine);
     }
-    int status;
-    tap_ok(waitpid(child, &status, 0) == child && status == 0, "a writer dies with its run open");
+    tap_ok(waitid(P_PID, (id_t)child, &info, reaped ? WEXITED : WEXITED | WNOWAIT) == 0 &&
+               info.si_code == CLD_EXITED && info.si_status == 0,
+           "a writer dies with its run open");
+    return child;
+}
+
+static void lost_unreaped(void)
+{
+    struct audit_verdict v = {0};
+    const pid_t child = begin_in_child("unreaped", true, false);
+    folder.now += 11000; /* before that, whoever has its number counts as it */
+    struct audit *a = folder_open(&folder, NULL);
+    tap_ok(good(&v) && v.open_runs == 0, "a run whose writer died and was not reaped is closed");
+    audit_close(a);
+    tap_ok(waitpid(child, NULL, 0) == child, "that writer is reaped");
 }
 
 static void lost(void)
 {
     struct audit_verdict v = {0};
-    begin_in_child("orphan", true);
+    begin_in_child("orphan", true, true);
     tap_ok(good(&v) && v.open_runs == 1, "the run of a writer that died is open");
     uint64_t seq = v.last_seq;
     struct audit *a = folder_open(&folder, NULL);
@@ -349,7 +364,7 @@ static void restarted(void)
 {
     struct audit_verdict v = {0};
     struct err err = ERR_INIT;
-    begin_in_child("before-the-cut", true);
+    begin_in_child("before-the-cut", true, true);
     tap_ok(good(&v) && v.open_runs == 1, "a run that begins before a power cut is open");
     uint64_t seq = v.last_seq;
     folder_other_boot(&folder);
@@ -548,6 +563,7 @@ int main(void)
     clocks();
     two_writers();
     lost();
+    lost_unreaped();
     restarted();
     power_cut();
     retention();

@@ -27,6 +27,13 @@ static uint64_t field_of(const char *stat, int n)
 
 enum { FIELD_TERMINAL = 7, FIELD_START = 22 };
 
+/* It has ended, and nobody reaped it: where the first process of a container is no init, nobody ever will. */
+static bool is_zombie(const char *stat)
+{
+    const char *at = strrchr(stat, ')');
+    return at && (strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0);
+}
+
 int audit_writer_self(struct audit_writer *ret, bool *ret_terminal, struct err *err)
 {
     char text[1024], hex[2 * AUDIT_BOOT];
@@ -65,5 +72,5 @@ bool audit_writer_gone(const struct audit_writer *w, const struct audit_writer *
     snprintf(path, sizeof path, "/proc/%u/stat", w->pid);
     if (fd_read_file(AT_FDCWD, path, text, sizeof text) < 0)
         return false; /* hidden from us, and kill says that it is there */
-    return field_of(text, FIELD_START) != w->start;
+    return field_of(text, FIELD_START) != w->start || is_zombie(text);
 }
