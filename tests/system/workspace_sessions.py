@@ -141,6 +141,26 @@ def hostile(who):
     cordon(programs, ["session", "close", s], who)
 
 
+def stands(who):
+    """Where a session stands when it is forked: its files were laid anew by somebody who looked at them, or its folder is gone."""
+    fresh("w", {"d/e": "e\n"}, who)
+    s = session("--workspace", "w", who=who).out.strip()
+
+    def forks(where, what):
+        f = cordon(programs, ["session", "fork", "--json", s], who)
+        seen = [call(name, "print(os.getcwd(), open('/workspace/d/e').read())", who=who)["stdout"] for name in (s, f["session"] or s)]
+        tap.eq((f.code, seen), (0, [f"{where} e\n\n"] * 2), f"{who}: a session {what} is forked, and both go on", f.story())
+        cordon(programs, ["session", "close", f["session"] or "none"], who)
+
+    call(s, "import os\nos.chdir('d')", who=who)
+    workspace("snapshot", "w", who=who)
+    tap.eq(cordon(programs, ["session", "get", s, "d/e", "-"], who).out, "e\n", f"{who}: a file of a session whose head moved since its last call is read")
+    forks("/workspace/d", "whose files were looked at after its head had moved")
+    call(s, "os.mkdir('g')\nos.chdir('g')\nos.rmdir('../g')", who=who)
+    forks("/workspace", "that stands in a folder which it removed")
+    cordon(programs, ["session", "close", s], who)
+
+
 def layers(who):
     """What an overlay has and a copy has not: files below cost the session nothing, and stay as long as it has them."""
     fresh("w", {**{f"many/f{i}": f"{i}\n" for i in range(200)}, "a": "a\n", "d/e": "e\n", "d/x": "x\n"}, who)
@@ -341,6 +361,7 @@ for person in users():
     live = ordinary(person)
     forked(person, live)
     layers(person)
+    stands(person)
 behind(users()[-1])
 hostile(users()[0])
 hostile(users()[-1])

@@ -261,6 +261,7 @@ static int branch(void)
         return -1;
     if (worker_language->before_branch)
         worker_language->before_branch();
+    worker_stand_anew(); /* somebody may have looked at its files since its last call, and laid them anew */
     int r = jail_branch_here();
     if (r == 1 || worker_language->before_branch)
         worker_language->after_fork();
