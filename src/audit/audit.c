@@ -208,7 +208,7 @@ static int put_begin(struct audit *a, struct audit_ticket *t, struct err *err)
                                    .lens = &a->body.len,
                                    .count = 1,
                                    .open_runs = 1,
-                                   .must_leave_room = true,
+                                   .leaves = AUDIT_LEAVES_ALL,
                                    .unsynced = a->config.sync == AUDIT_SYNC_OFF,
                                    .before = before_begin,
                                    .ctx = &ctx};
@@ -371,6 +371,16 @@ int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_fa
 
 /* ---- everything else ---- */
 
+int audit_room(struct audit *a, size_t more, struct err *err)
+{
+    int r = audit_lock(a, err);
+    if (r < 0)
+        return r;
+    r = audit_set_room_aside(a, more, err);
+    audit_unlock(a);
+    return r;
+}
+
 static int feed_refusal(struct audit *a, const struct audit_facts *f, struct err *err)
 {
     char hex[2 * AUDIT_HASH + 1];
@@ -401,6 +411,15 @@ static int body_of(struct audit *a, const struct audit_item *item, size_t *ret_l
     return r;
 }
 
+/* The operator's switch is thrown seldom, and most of all where something goes wrong: its records have the room of ends. */
+static enum audit_leaves leaves(const struct audit_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (items[i].kind != AUDIT_STOP && items[i].kind != AUDIT_RESUME)
+            return AUDIT_LEAVES_ENDS;
+    return AUDIT_LEAVES_NOTHING;
+}
+
 int audit_events(struct audit *a, const struct audit_item *items, size_t count, struct err *err)
 {
     size_t *lens = calloc(count ? count : 1, sizeof *lens);
@@ -417,6 +436,7 @@ int audit_events(struct audit *a, const struct audit_item *items, size_t count, 
         const struct audit_append w = {.bodies = a->body.data,
                                        .lens = lens,
                                        .count = count,
+                                       .leaves = leaves(items, count),
                                        .unsynced = a->config.sync != AUDIT_SYNC_ON};
         audit_retain(a);
         r = audit_append(a, &w, err);

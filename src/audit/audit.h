@@ -175,6 +175,10 @@ ERR_MUST_USE int audit_begin_run(struct audit *a, const struct audit_facts *f,
 ERR_MUST_USE int audit_end_run(struct audit *a, struct audit_ticket *t, const struct audit_facts *f,
                                struct err *err);
 
+/* Before something is done that is recorded once it is done: whether there is room for that record, of about MORE bytes
+ * beside its own words. Otherwise it must not be done. */
+ERR_MUST_USE int audit_room(struct audit *a, size_t more, struct err *err);
+
 /* One record that stands for itself. A refusal also feeds the anomaly rules. */
 ERR_MUST_USE int audit_event(struct audit *a, enum audit_kind kind, const struct audit_facts *f,
                              struct err *err);

@@ -301,15 +301,25 @@ void audit_head_store(struct audit *a, int set);
 /* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
 ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
 
+/* What has to be left of the room that is set aside for ends, or a record is refused. */
+enum audit_leaves {
+    AUDIT_LEAVES_NOTHING, /* it is an end, tells what a crash left, or that all was stopped */
+    AUDIT_LEAVES_ENDS,    /* it tells what was done: some of the room is for such records */
+    AUDIT_LEAVES_ALL      /* it begins something, whose own record comes later */
+};
+
+/* Room for a record of MORE bytes that is written later, with AUDIT_LEAVES_ENDS. */
+ERR_MUST_USE int audit_set_room_aside(struct audit *a, size_t more, struct err *err);
+
 /* Appends COUNT records under the lock that is held; their bodies lie one after the other. BEFORE is told where the
  * record (then there is one) will be, before it is written. */
 struct audit_append {
     const char *bodies;
     const size_t *lens;
     size_t count;
-    int open_runs;        /* +1 begins one, -1 ends one */
-    bool must_leave_room; /* refuse where no room for the ends of what runs would be left */
-    bool unsynced;        /* it will be acknowledged without fsync */
+    int open_runs; /* +1 begins one, -1 ends one */
+    enum audit_leaves leaves;
+    bool unsynced; /* it will be acknowledged without fsync */
     int (*before)(struct audit *a, void *ctx, const struct audit_pos *pos, uint64_t seq,
                   struct err *err);
     void *ctx;

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #define ROOM  (256 * KIB) /* for ends, always */
+#define SPARE (ROOM / 2)  /* of it for what is no end; the rest is for ends alone */
 #define AHEAD (256 * KIB) /* and so much more at a time */
 #define FLUSH (1 * MIB)   /* of a batch, at a time */
 
@@ -223,8 +224,19 @@ static int turn_the_page(struct audit *a, struct err *err)
     return 0;
 }
 
-static int set_room_aside(struct audit *a, struct audit_head *h, size_t more, bool must,
-                          struct err *err)
+static size_t left_by(enum audit_leaves leaves)
+{
+    return leaves == AUDIT_LEAVES_ALL ? ROOM : leaves == AUDIT_LEAVES_ENDS ? ROOM - SPARE : 0;
+}
+
+static int no_room(struct err *err)
+{
+    return err_sys(err, "no room left for audit records: free some on the disk of the state "
+                        "folder, then try again");
+}
+
+static int set_room_aside(struct audit *a, struct audit_head *h, size_t more,
+                          enum audit_leaves leaves, struct err *err)
 {
     if (h->end + more + ROOM <= h->reserved)
         return 0;
@@ -238,15 +250,16 @@ static int set_room_aside(struct audit *a, struct audit_head *h, size_t more, bo
             h->reserved = UINT64_MAX / 2; /* this file system cannot; the write itself will tell */
             return 0;
         }
-        if (extra == 0)
-            return must ? err_sys(err, "no room left for audit records") : 0;
+        if (extra == 0) /* an end is tried in any case */
+            return !leaves || h->end + more + left_by(leaves) <= h->reserved ? 0 : no_room(err);
     }
 }
 
-static int write_out(struct audit *a, struct audit_head *h, bool must_leave_room, struct err *err)
+static int write_out(struct audit *a, struct audit_head *h, enum audit_leaves leaves,
+                     struct err *err)
 {
     size_t done = 0;
-    int r = set_room_aside(a, h, a->out.len, must_leave_room, err);
+    int r = set_room_aside(a, h, a->out.len, leaves, err);
     if (r < 0)
         return r;
     while (done < a->out.len) {
@@ -255,7 +268,7 @@ static int write_out(struct audit *a, struct audit_head *h, bool must_leave_room
             continue;
         if (n <= 0) {
             errno = n < 0 ? errno : ENOSPC;
-            return err_sys(err, "write the audit record");
+            return errno == ENOSPC ? no_room(err) : err_sys(err, "write the audit record");
         }
         done += (size_t)n;
     }
@@ -283,7 +296,7 @@ static int put_lines(struct audit *a, struct audit_head *h, const struct audit_a
         if (w->before)
             r = w->before(a, w->ctx, &h->last, h->seq, err);
         if (r == 0 && (i + 1 == w->count || a->out.len >= FLUSH))
-            r = write_out(a, h, w->must_leave_room, err);
+            r = write_out(a, h, w->leaves, err);
         if (r < 0)
             return r;
     }
@@ -301,6 +314,18 @@ static void take_back(struct audit *a)
         a->head.reserved = 0;
         audit_head_store(a, AUDIT_HEAD_NOW);
     }
+}
+
+/* An end may come in between and use what is for ends; there is as much for this record beside it. */
+int audit_set_room_aside(struct audit *a, size_t more, struct err *err)
+{
+    int r = turn_the_page(a, err);
+    const uint64_t before = a->head.reserved;
+    if (r == 0)
+        r = set_room_aside(a, &a->head, more, AUDIT_LEAVES_ALL, err);
+    if (a->head.reserved != before)
+        audit_head_store(a, AUDIT_HEAD_NOW);
+    return r;
 }
 
 int audit_append(struct audit *a, const struct audit_append *w, struct err *err)

@@ -6,6 +6,7 @@
 #include "audit/inside.h"
 #include "audit/read.h"
 #include "audit/test_folder.h"
+#include "base/limits.h"
 #include "base/tap.h"
 
 #include <errno.h>
@@ -291,6 +292,41 @@ static void full(void)
     tap_ok(late, "the late end of a run has its status and its time");
 }
 
+/* Nothing more can be set aside: what is there is for the ends of runs, and no other record takes all of it. */
+static void room_for_ends(void)
+{
+    enum { MANY = 5000, END = 16 * KIB };
+    struct audit *a = folder_open(&folder, NULL);
+    struct audit_ticket t;
+    struct err err = ERR_INIT, unmet = ERR_INIT;
+    static char page[9000];
+    memset(page, 'x', sizeof page - 1);
+    const struct audit_arg arg = {.name = "a", .text = page};
+    const struct audit_facts f = {
+        .execution_id = "room", .client_id = "c", .tool = "run", .args = &arg, .nargs = 1};
+    const struct audit_outcome o = {.status = "ok", .wall_us = 1000};
+    tap_ok(audit_begin_run(a, &f, &t, &err) == 0 && audit_room(a, sizeof page, &err) == 0,
+           "a run begins, and there is room for the record of something else");
+    arm(FALLOCATE, FAIL, 1, ENOSPC, true);
+    int events = 0;
+    while (events < MANY && audit_event(a, AUDIT_SESSION, &f, &err) == 0)
+        events++;
+    tap_ok(events && events < MANY && err.sys_errno == ENOSPC && strstr(err.msg, "state folder") &&
+               a->head.end + END < a->head.reserved,
+           "on a full disk %d records are written, then no more: there is room for ends (%s)",
+           events, err.msg);
+    tap_ok(audit_room(a, 0, &unmet) < 0 && unmet.sys_errno == ENOSPC,
+           "on a full disk nothing is done that is recorded later");
+    tap_ok(audit_end_run(a, &t, &(struct audit_facts){.outcome = &o}, &err) == 0,
+           "on a full disk the end of a run is written after all of that");
+    fault.armed = false;
+    tap_ok(audit_room(a, 0, &err) == 0 && audit_event(a, AUDIT_SESSION, &f, &err) == 0,
+           "records are written again once the disk has space");
+    struct audit_verdict v;
+    tap_ok(good(&v) && v.open_runs == 0, "the log verifies after that, with no open run");
+    audit_close(a);
+}
+
 int main(void)
 {
     if (!tap_ok(folder_make(&folder), "a folder for the log is made"))
@@ -312,6 +348,7 @@ int main(void)
     dying(FALLOCATE);
     dying(FTRUNCATE);
     full();
+    room_for_ends();
     tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();
 }

@@ -418,7 +418,9 @@ static void admit(struct calling *c)
     struct gate_ticket *ticket = NULL;
     struct gate_plan *plan = NULL;
     struct err err = ERR_INIT;
-    int r = gate_admit(broker->context.gate, &ask, &ticket, &c->no, &err);
+    int r = audit_room(broker->context.audit, c->len, &err);
+    if (r == 0)
+        r = gate_admit(broker->context.gate, &ask, &ticket, &c->no, &err);
     if (r == 1 && (c->row || c->host || c->made)) {
         enum tools_end end = check(c, &err);
         if (end == TOOLS_OK)

@@ -123,7 +123,7 @@ int pool_socket_listen(int dir, uint32_t mark, int *ret_lock, int *ret_sock, str
     socket_name(name, sizeof name, mark, "lock");
     FD_AUTO lock = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0)
-        return err_sys(err, "the holder's lock file");
+        return err_sys(err, "the holder's lock file in the state folder");
     if (set_lock(lock, F_WRLCK, ALIVE, 2) < 0) {
         if (errno != EAGAIN && errno != EACCES)
             return err_sys(err, "lock the holder's lock file");

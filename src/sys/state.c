@@ -109,7 +109,8 @@ static int look(int fd, mode_t kind, mode_t forbidden, const char *what, struct 
     return 0;
 }
 
-static int make_all(const char *path, struct err *err)
+/* *RET_WHY: why the last part was not made, where it may be there nevertheless; else 0. */
+static int make_all(const char *path, int *ret_why, struct err *err)
 {
     char part[STATE_PATH_MAX];
     size_t len = strlen(path);
@@ -120,7 +121,8 @@ static int make_all(const char *path, struct err *err)
             continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+        *ret_why = mkdir(part, 0700) < 0 && errno != EEXIST ? errno : 0;
+        if (*ret_why && *ret_why != EROFS && *ret_why != EACCES)
             return err_sys(err, "make %s", part);
     }
     return 0;
@@ -131,10 +133,12 @@ int state_open(const char *path, bool make, int *ret_fd, struct err *err)
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
     FD_AUTO fd = open(path, flags);
     if (fd < 0 && errno == ENOENT && make) {
-        int r = make_all(path, err);
+        int why = 0, r = make_all(path, &why, err);
         if (r < 0)
             return r;
         fd = open(path, flags);
+        if (fd < 0 && errno == ENOENT && why)
+            errno = why;
     }
     if (fd < 0)
         return err_sys(err, "open the state folder %.120s", path);
@@ -173,7 +177,7 @@ int state_file(int dir, const char *name, int flags, int *ret_fd, struct err *er
     if (fd < 0 && errno == EPERM)
         fd = openat(dir, name, flags | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(err, "open %s", name);
+        return err_sys(err, "open %s in the state folder", name);
     int r = look(fd, S_IFREG, 077, name, err);
     if (r < 0)
         return r;

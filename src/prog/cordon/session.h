@@ -119,6 +119,9 @@ int session_fork(struct session_context *h, const char *from, const char *name);
 ERR_MUST_USE int session_note(struct session_context *h, const char *event, const char *session,
                               const char *from, const char *role, struct err *err);
 
+/* Whether there is room for such a record, which names WHAT (may be NULL). Otherwise what it would tell must not be done. */
+ERR_MUST_USE int session_note_room(struct session_context *h, const char *what, struct err *err);
+
 /* Records the ends of sessions that the holder ended by itself, and that nobody has recorded yet. */
 void session_note_ends(struct session_context *h);
 

@@ -621,6 +621,8 @@ static int order_session(struct session_context *h, const struct session_new *n,
     buf_init(&rules, POOL_RULES);
     int r = plan_session(h, n, &rules, &spec, &err);
     if (r == 0)
+        r = session_note_room(h, n->name, &err);
+    if (r == 0)
         r = session_shares_plan(h, &shares, &err);
     const bool planned = r == 0;
     spec.shares = shares;

@@ -120,6 +120,10 @@ static int with_files(struct session_context *h, const char *session, struct mov
                              .files = move,
                              .files_ctx = m};
     m->call = &c;
+    if (session_note_room(h, what, &m->err) < 0) {
+        result_complain(h->who, m->err.msg);
+        return EXIT_NEVER_RAN;
+    }
     int r = session_call(h, &c);
     if (r == EXIT_DONE && m->status < 0)
         return result_usage(h->who, &m->err);

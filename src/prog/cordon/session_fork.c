@@ -184,6 +184,10 @@ int session_fork(struct session_context *h, const char *from, const char *name)
 {
     int ends[2];
     struct err err = ERR_INIT;
+    if (session_note_room(h, from, &err) < 0) {
+        const struct word no = failed(REFUSED, &err);
+        return tell(h, from, &no);
+    }
     if (pipe2(ends, O_CLOEXEC) < 0) {
         err_sys(&err, "pipe");
         return result_usage(h->who, &err);

@@ -10,6 +10,7 @@
 #include "sys/here.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static int note(struct session_context *h, const char *event, const char *session, const char *from,
@@ -36,6 +37,12 @@ static int note(struct session_context *h, const char *event, const char *sessio
                                   .nargs = sizeof args / sizeof *args - (ended_ms == 0),
                                   .outcome = outcome};
     return audit_event(h->flow.audit, AUDIT_SESSION, &f, err);
+}
+
+int session_note_room(struct session_context *h, const char *what, struct err *err)
+{
+    const int r = h->flow.audit ? 0 : result_open_gate(&h->flow, h->json, err);
+    return r < 0 ? r : audit_room(h->flow.audit, what ? strlen(what) : 0, err);
 }
 
 int session_note(struct session_context *h, const char *event, const char *session,

@@ -175,7 +175,7 @@ static bool ask_gate(struct session_request *q, const char *action, const char *
     ask.wait_ms = waits.wait_ms;
     ask.approval_wait_ms = waits.approval_wait_ms;
     gate_client_uid(&ask.client, here_user());
-    int r = q->h->flow.audit ? 0 : result_open_gate(&q->h->flow, true, &err);
+    int r = session_note_room(q->h, q->path ? q->path : q->words[0], &err);
     if (r == 0)
         r = gate_admit(q->h->flow.gate, &ask, &ticket, &no, &err);
     if (r == 1)

@@ -13,6 +13,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,11 +53,21 @@ static _Noreturn void be_order(const struct workspace_order *o, pid_t parent)
     _exit(EXIT_FAILED);
 }
 
+/* What cannot be recorded is not done; but for what makes room on a full disk, also for its own record. */
+static int room(struct flow_context *context, const struct workspace_order *o, struct err *err)
+{
+    const int r = context->audit ? 0 : result_open_gate(context, false, err);
+    const bool makes_room = strcmp(o->verb, "delete") == 0 || strcmp(o->verb, "discard") == 0;
+    return r < 0 || makes_room ? r : audit_room(context->audit, 0, err);
+}
+
 int workspace_note_run(const struct workspace_order *o, struct flow_context *context,
                        struct err *err)
 {
     const pid_t us = getpid();
     int status = 0;
+    if (room(context, o, err) < 0)
+        return err->code;
     fflush(NULL);
     const pid_t pid = fork();
     if (pid == 0)
