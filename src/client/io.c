@@ -121,9 +121,12 @@ static void take_progress(struct cordon_client *c, const struct client_value *pa
 /* One line; a reply is kept with its call. */
 static int take_line(struct cordon_client *c, const char *line, size_t len)
 {
-    struct client_value id, params, error;
-    if (client_member(line, len, "method", &id)) {
-        if (client_member(line, len, "params", &params))
+    static const char told[] = "notifications/progress";
+    struct client_value id, method, params, error;
+    if (client_member(line, len, "method", &method)) {
+        if (method.kind == JSON_STRING && method.len == sizeof told - 1 &&
+            memcmp(method.text, told, method.len) == 0 &&
+            client_member(line, len, "params", &params))
             take_progress(c, &params);
         return 0;
     }

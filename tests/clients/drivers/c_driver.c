@@ -15,7 +15,7 @@
 struct step {
     struct cordon_client *client;
     struct cordon_session *session; /* NULL: the client's own method */
-    json_t *args, *output, *got;
+    json_t *args, *output, *progress, *got;
     const char *hears;
     bool interrupted;
 };
@@ -51,8 +51,8 @@ static int on_output(void *data, const char *stream, const char *more, size_t le
 static int on_progress(void *data, uint64_t ms, const char *message)
 {
     struct step *s = data;
-    (void)ms;
     (void)message;
+    json_array_append_new(s->progress, json_integer((json_int_t)ms));
     if (json_array_size(s->output) && !s->interrupted) {
         s->interrupted = true;
         return cordon_session_interrupt(s->session);
@@ -241,7 +241,10 @@ static void one(struct cordon_client *c, json_t *ask)
     const char *on = json_string_value(json_object_get(ask, "on")),
                *as = json_string_value(json_object_get(ask, "as")),
                *method = json_string_value(json_object_get(ask, "do"));
-    struct step s = {.client = c, .args = json_object_get(ask, "args"), .output = json_array()};
+    struct step s = {.client = c,
+                     .args = json_object_get(ask, "args"),
+                     .output = json_array(),
+                     .progress = json_array()};
     struct cordon_answer *a = NULL;
     struct cordon_session *made = NULL;
     if (on)
@@ -262,6 +265,7 @@ static void one(struct cordon_client *c, json_t *ask)
     if (a)
         json_object_set_new(told, "result", plain(a, strcmp(method, "sessions") == 0));
     json_object_set_new(told, "output", s.output);
+    json_object_set_new(told, "progress", s.progress);
     json_dumpf(told, stdout, 0);
     puts("");
     fflush(stdout);

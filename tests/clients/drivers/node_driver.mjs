@@ -21,7 +21,7 @@ const CALLS = {
 async function step(ask) {
   const place = ask.on ? held[ask.on] : client;
   const { on_output, on_progress, ...options } = ask.args ?? {};
-  const output = [];
+  const output = [], progress = [];
   const giveUp = new AbortController();
   let interrupted;
   if (on_output)
@@ -30,7 +30,8 @@ async function step(ask) {
       if (on_output === "cancel") giveUp.abort();
     };
   if (on_progress)
-    options.on_progress = () => {
+    options.on_progress = (ms) => {
+      progress.push(ms);
       if (output.length) interrupted ??= place.interrupt();
     };
   if (on_output === "cancel") options.signal = giveUp.signal;
@@ -42,7 +43,7 @@ async function step(ask) {
       held[ask.as] = result;
       result = { id: result.id, expires_in_s: result.expires_in_s };
     }
-    return { result: result ?? null, output };
+    return { result: result ?? null, output, progress };
   } catch (error) {
     return { raised: error.name, message: error.message, result: error.result ?? null, output };
   }

@@ -41,7 +41,7 @@ def forked(client):
 async def step(client, held, ask, serve):
     """SERVE: how an answer that may have to be awaited is awaited."""
     place = held[ask["on"]] if "on" in ask else client
-    seen, args, heard = {"output": [], "interrupted": None}, dict(ask.get("args", {})), args_of(ask)
+    seen, args, heard = {"output": [], "progress": [], "interrupted": None}, dict(ask.get("args", {})), args_of(ask)
 
     def on_output(stream, text):
         seen["output"].append(text)
@@ -49,6 +49,7 @@ async def step(client, held, ask, serve):
             raise GivenUp("given up")
 
     def on_progress(ms, message):
+        seen["progress"].append(ms)
         if seen["output"] and not seen["interrupted"]:
             seen["interrupted"] = place.interrupt() or True
             if inspect.isawaitable(seen["interrupted"]):
@@ -68,7 +69,7 @@ async def step(client, held, ask, serve):
         value = {"id": value.id, "expires_in_s": value.expires_in_s}
     else:
         value = plain(value)
-    return {"result": value, "output": seen["output"]}
+    return {"result": value, "output": seen["output"], "progress": seen["progress"]}
 
 
 def args_of(ask):

@@ -28,12 +28,14 @@ def step(client, held, ask)
   args = (ask["args"] || {}).transform_keys(&:to_sym)
   heard = args[:on_output]
   output = []
+  progress = []
   interrupted = false
   args[:on_output] = lambda do |_stream, text|
     output << text
     raise GivenUp if heard == "cancel"
   end if heard
-  args[:on_progress] = lambda do |_ms, _message|
+  args[:on_progress] = lambda do |ms, _message|
+    progress << ms
     if output.any? && !interrupted
       interrupted = true
       place.interrupt
@@ -49,7 +51,7 @@ def step(client, held, ask)
     value = { id: value.id, expires_in_s: value.expires_in_s }
   end
   value = { base64: [value].pack("m0") } if value.is_a?(String)
-  { result: plain(value), output: output }
+  { result: plain(value), output: output, progress: progress }
 rescue StandardError => e
   { raised: e.class.name.split("::").last, message: e.message, result: e.respond_to?(:result) ? plain(e.result) : nil }
 end
