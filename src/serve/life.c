@@ -177,12 +177,16 @@ void serve_life_leave(struct serve_server *s, uint64_t now_ns)
             serve_client_leave(s->clients[i], true, now_ns);
 }
 
+static bool may_leave(const struct serve_server *s)
+{
+    return (s->phase == SERVE_DRAINING || s->phase == SERVE_CANCELLING) && drained(s);
+}
+
 static void look_at_phase(struct serve_server *s, uint64_t now_ns)
 {
-    const bool draining = s->phase == SERVE_DRAINING, cancelling = s->phase == SERVE_CANCELLING;
-    if ((draining || cancelling) && drained(s)) {
+    if (may_leave(s)) {
         serve_life_leave(s, now_ns);
-    } else if (draining && now_ns >= s->until_ns) {
+    } else if (s->phase == SERVE_DRAINING && now_ns >= s->until_ns) {
         enter(s, SERVE_CANCELLING, LIMIT_SERVE_END_MS, now_ns);
         for (size_t i = 0; i < CLIENTS; i++)
             if (s->clients[i])
@@ -225,6 +229,9 @@ void serve_life_look(struct serve_server *s, bool signals, uint64_t now_ns)
 uint64_t serve_life_next(const struct serve_server *s)
 {
     uint64_t next = s->until_ns;
+    /* the last answer may have been sent after the phase was looked at: nothing else wakes us then */
+    if (may_leave(s))
+        return 0;
     if (s->reloading && s->reader_until_ns < next)
         next = s->reader_until_ns;
     if (s->manager.every_ns && s->manager.next_ns < next)

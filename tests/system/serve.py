@@ -409,6 +409,28 @@ except OSError:
 """
 
 
+def audited(word):
+    """Records that have it."""
+    lines = tapsys.cordon(programs, ["audit", "export"], "root" if os.geteuid() == 0 else "user").out.splitlines()
+    return [line for line in lines if word in line]
+
+
+def foreign(owner, other, session):
+    """Whatever is asked of what belongs to another client is answered as for a handle that nobody has."""
+    owner.tool("write_file", session_id=session, path="f", text="secret")
+    records = audited(session)
+    asked = [("execute_code", {"code": "1"})] + [("session", {"action": a}) for a in ("fork", "close", "interrupt")]
+    asked += [("read_file", {"path": "f"}), ("write_file", {"path": "f", "text": "mine"}), ("list_files", {}), ("search_files", {"pattern": "secret"})]
+    asked += [("snapshot", {"action": a, "snapshot": "head"}) for a in ("list", "create", "diff", "restore")]
+    for tool, arguments in asked:
+        got = [other.tool(tool, session_id=handle, **arguments) for handle in (session, "mcp-" + "a" * 26)]
+        tap.ok(got[0] == got[1] and got[0]["isError"], f"{tool} {arguments.get('action', '')}: a session of another client is answered as one that nobody has", *got)
+    got = [other.ask("resources/read", uri=f"cordon://{handle}/f").get("error") for handle in (session, "mcp-" + "a" * 26)]
+    tap.ok(got[0] == got[1] and got[0], "resources/read: a file of another client's session is answered as one that nobody has", *got)
+    tap.eq(audited(session), records, "nothing of that is on record as done")
+    tap.eq(owner.tool("read_file", session_id=session, path="f")["structuredContent"].get("text"), "secret", "the session whose handle the other had is as it was")
+
+
 def sockets():
     folder = programs.dir / "socket"
     folder.mkdir(mode=0o700)
@@ -430,6 +452,7 @@ def sockets():
             made = c.tool("session", action="new")["structuredContent"]["session_id"]
             r = b.tool("execute_code", code="x", session_id=made)
             tap.ok(r["isError"] and "no such session" in text(r), "a session of one connection is not there for another", r)
+            foreign(c, b, made)
         again = tapsys.cordon(programs, ["serve", "--socket", str(path)])
         tap.ok(again.code == 1 and "another cordon serve" in again.err, "a second server at the same socket path is refused", again.err)
         if os.geteuid() == 0:

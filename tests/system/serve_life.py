@@ -4,6 +4,7 @@
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -57,6 +58,45 @@ class Manager:
         return [h.split("\n")[0] for h in self.heard if not h.startswith("WATCHDOG")]
 
 
+def ends(server):
+    """Its exit status, while its clients are there; None: it did not end."""
+    try:
+        return server.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def drained_job(path):
+    """Nobody waits for the run: it was answered with a job."""
+    server = start(programs, ["--socket", str(path), "--profile", "standard", "--timeout", "10m", "--answer", "100ms", "--drain", "10m"])
+    appears(lambda: connects(path))
+    with Connection(path) as c:
+        job = c.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
+        server.terminate()
+        seen = []
+        while len(seen) < 5:  # of those that come before the signal some may run
+            seen += ["is ending"] if "is ending" in text(r := c.tool("execute_code", code="1")) else [] if r["isError"] is False else [text(r)]
+        tap.eq(seen, ["is ending"] * 5, "SIGTERM: a server whose last run is a job that nobody waits for goes on")
+        r = c.tool("wait_job", job_id=job, cancel=True).get("structuredContent") or {}
+        tap.eq((r.get("stdout"), ends(server)), ("begun\n", 0), "SIGTERM: the job can be ended and its result is given; then the server ends")
+    stop(server)
+
+
+def drained_unread(path):
+    """More answers than front and sockets hold: the client begins to read when all runs are over and the server was told to end."""
+    server = start(programs, ["--socket", str(path), "--profile", "standard", "--output", "1m", "--drain", "10m"])
+    appears(lambda: connects(path))
+    with Connection(path) as c:
+        asked = [c.send("tools/call", name="execute_code", arguments={"code": "print('x' * 1000000)"}) for _ in range(16)]
+        appears(lambda: named(server.pid, "cordon-runner"))
+        appears(lambda: not named(server.pid, "cordon-runner"))
+        server.terminate()
+        appears(lambda: not connects(path))
+        got = [((c.reply(n).get("result") or {}).get("structuredContent") or {}).get("stdout_bytes") for n in asked]
+        tap.eq((got, ends(server)), ([1000001] * 16, 0), "SIGTERM: answers that the client has not read yet are given before the server ends")
+    stop(server)
+
+
 def drained():
     """In both, the client has a run that ends when it says so."""
     folder = programs.dir / "drain"
@@ -81,7 +121,10 @@ def drained():
         r = (c.reply(held).get("result") or {}).get("structuredContent") or {}
         tap.ok(r.get("stdout") == "let go\n" or r.get("reason") == "KeyboardInterrupt",  # before its first line
                "SIGTERM: a run that was under way ends by itself and is answered", r)
-    tap.ok(stop(server) == 0 and not path.exists(), "SIGTERM: when everything is answered the server ends with 0 and takes its socket away")
+        tap.ok(ends(server) == 0 and not path.exists(), "SIGTERM: when everything is answered the server ends with 0 and takes its socket away, whoever is still there")
+    stop(server)
+    drained_job(path)
+    drained_unread(path)
     with Site(programs, "--profile", "standard", "--drain", "300ms", "--timeout", "10m") as s:
         with s.connect() as c:
             c.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))

@@ -107,6 +107,24 @@ def given_up():
         tap.ok(appears(lambda: len(named(s.process.pid, "cordon-ready")) == 2), f"{QUICK_ENDS} runners that are killed while they wait, one after the other: after a pause others wait")
 
 
+def takes_nothing():
+    """A runner that waits has neither a slot of the gate nor a cgroup: it takes both with its order, as the run beside it shows."""
+    if os.geteuid():  # an ordinary user has no cgroup of its own on every machine
+        return
+    policy.write_text("version: 1\nrun: {memory_by: cgroup}\n")
+    with Server(programs, "--policy", str(policy), env=ENV) as s:
+        value(s)
+        ready = prepared(s)
+        tap.eq((cordon("stop", "--list", "--json").json["count"], traces.cgroups(ready)), (0, set()), "runners that wait have no slot of the gate and no cgroup")
+        number = s.send("tools/call", name="execute_code", arguments={"code": "while True: pass"})
+        runs = appears(lambda: [p for p in ready if stat(p) and stat(p)[0] == "cordon-runner"]) or []
+        tap.ok(len(runs) == 1 and appears(lambda: traces.cgroups(runs)) and appears(lambda: cordon("stop", "--list", "--json").json["count"] == 1),
+               "the one of them that gets a run has both", runs, traces.cgroups(ready))
+        tap.eq(traces.cgroups(set(ready) - set(runs)), set(), "the other one still has no cgroup")
+        s.tell("notifications/cancelled", requestId=number)
+    policy.write_text("version: 1\n")
+
+
 def left_behind():
     """One that is stopped does not see the end of its socket."""
     s = Server(programs, "--policy", str(policy), env=ENV)
@@ -216,6 +234,7 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
 shutil.rmtree(state)
 os.rename(before, state)
 given_up()
+takes_nothing()
 left_behind()
 tap.eq(cordon("audit", "verify").code, 0, "the audit of what came before is whole")
 cordon("pool", "stop", "--force")
