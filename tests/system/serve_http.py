@@ -367,6 +367,26 @@ def resumption(s):
         with v.listen() as d:
             tap.eq(d.reply().status, 409, "a second stream of the same session is answered with 409")
     tap.ok(appears(lambda: opens_again(v)), "the stream of a session can be opened again after its client left")
+    comes_back(s)
+
+
+def comes_back(s):
+    """The stream of GET has a number before anything happened; its client comes back with it after the server has seen it leave."""
+    v, front = s.legacy(), named(s.process.pid, "cordon-front")[0]
+    last = None
+    for what in ("is given", "can be asked for again by its number", "can be asked for again a second time"):
+        with v.listen(last) as c:
+            head, has = c.reply_head(), len(os.listdir(f"/proc/{front}/fd"))
+            tap.eq(head and head.status, 200, f"2025-11-25: the stream of GET {what}", c.rest)
+            last = last or c.event()[0]
+        appears(lambda: len(os.listdir(f"/proc/{front}/fd")) < has)
+    with v.listen() as c:
+        tap.eq(c.reply_head().status, 200, "2025-11-25: a client that has forgotten the number gets a stream anew")
+        with v.listen(last) as d:
+            tap.eq(d.reply().status, 400, "2025-11-25: the stream in whose place that came is not there any more")
+    v.delete()
+    with v.listen(last) as c:
+        tap.eq(c.reply().status, 404, "2025-11-25: a stream ends with its session, whoever comes back for it")
 
 
 def opens_again(v):

@@ -270,13 +270,18 @@ static int sink_put(struct serve_sink *s, enum serve_put kind, const char *text,
     return 0;
 }
 
-/* An unused one; else that which was over for the longest. */
+bool serve_http_exchange_rests(const struct serve_http_exchange *x)
+{
+    return x->over || (x->session && x->session->listening == x && !x->conn);
+}
+
+/* An unused one; else that which has rested for the longest. */
 struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct http_conn *c)
 {
     struct serve_http_exchange *x = NULL;
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES && !(x && !x->used); i++) {
         struct serve_http_exchange *e = &h->exchanges[i];
-        if (!e->used || (e->over && (!x || e->over_ms < x->over_ms)))
+        if (!e->used || (serve_http_exchange_rests(e) && (!x || e->over_ms < x->over_ms)))
             x = e;
     }
     if (!x)

@@ -27,13 +27,15 @@ static void refuse(void *of, struct http_conn *c, int status)
                                                   : NULL);
 }
 
-/* A request of a session goes on without its connection; any other ends with it, and its run, too. */
+/* A request of a session goes on without its connection, and its stream of GET waits for who comes back; any other ends
+ * with it, and its run, too. */
 static void left(void *of, struct http_conn *c)
 {
     struct serve_http *h = of;
     struct serve_http_exchange *x = c->work;
-    if (x && x->session && x != x->session->listening) {
+    if (x && x->session) {
         x->conn = NULL;
+        x->over_ms = h->server.now_ms;
     } else if (x) {
         serve_calls_drop(h->front, &x->talk, &x->sink);
         serve_http_exchange_free(x);

@@ -77,12 +77,14 @@ static void listen_to(struct serve_http *h, struct http_conn *c)
         serve_http_stream_resume(x, c, after);
         return;
     }
-    if (last || s->listening) {
+    if (last || (s->listening && s->listening->conn)) {
         serve_http_refuse(c, last ? 400 : 409,
                           last ? "Last-Event-ID: this session has no such event any more"
                                : "this session has a stream already");
         return;
     }
+    if (s->listening) /* its client left, and begins anew */
+        serve_http_exchange_free(s->listening);
     x = serve_http_exchange_new(h, c);
     if (!x) {
         serve_http_refuse(c, 503, NULL);

@@ -22,7 +22,7 @@ struct serve_http_session {
     bool used;
     char id[SERVE_HTTP_SESSION + 1];
     struct serve_talk talk;
-    struct serve_http_exchange *listening; /* the stream of a GET */
+    struct serve_http_exchange *listening; /* the stream of a GET, also while its client is away */
     uint64_t called_ms;
 };
 
@@ -36,9 +36,9 @@ struct serve_http_exchange {
     struct serve_http *http;
     struct http_conn *conn; /* NULL: it left */
     struct serve_http_session *session;
-    struct serve_talk talk; /* where there is no session */
-    uint64_t number, count; /* count: events so far */
-    uint64_t beat_ms, over_ms;
+    struct serve_talk talk;    /* where there is no session */
+    uint64_t number, count;    /* count: events so far */
+    uint64_t beat_ms, over_ms; /* over: since when it rests */
     struct buf log;
 };
 
@@ -71,6 +71,8 @@ void serve_http_refuse(struct http_conn *c, int status, const char *why);
 void serve_http_metadata(struct http_conn *c);
 struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct http_conn *c);
 void serve_http_exchange_free(struct serve_http_exchange *x);
+/* Nothing is awaited of it: it is kept for who comes back, and makes room where there is none. */
+bool serve_http_exchange_rests(const struct serve_http_exchange *x);
 void serve_http_stream_begin(struct serve_http_exchange *x);
 void serve_http_stream_beat(struct serve_http_exchange *x);
 /* Gives the exchange to another connection, with the events after the one of that number. */

@@ -22,7 +22,8 @@ static bool new_id(char out[SERVE_HTTP_SESSION + 1])
 static bool busy(const struct serve_http *h, const struct serve_http_session *s)
 {
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES; i++)
-        if (h->exchanges[i].used && h->exchanges[i].session == s && !h->exchanges[i].over)
+        if (h->exchanges[i].used && h->exchanges[i].session == s &&
+            !serve_http_exchange_rests(&h->exchanges[i]))
             return true;
     return false;
 }
@@ -82,15 +83,17 @@ void serve_http_sessions_tick(struct serve_http *h)
     }
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES; i++) {
         struct serve_http_exchange *x = &h->exchanges[i];
-        if (x->used && x->over && h->server.now_ms > x->over_ms + LIMIT_HTTP_LOGS_MS)
+        const bool rests = x->used && serve_http_exchange_rests(x);
+        if (rests && h->server.now_ms > x->over_ms + LIMIT_HTTP_LOGS_MS)
             serve_http_exchange_free(x);
-        held += x->used && x->over ? x->log.len : 0;
+        held += rests && x->used ? x->log.len : 0;
     }
     while (held > LIMIT_HTTP_LOGS) {
         struct serve_http_exchange *oldest = NULL;
         for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES; i++) {
             struct serve_http_exchange *x = &h->exchanges[i];
-            if (x->used && x->over && (!oldest || x->over_ms < oldest->over_ms))
+            if (x->used && serve_http_exchange_rests(x) &&
+                (!oldest || x->over_ms < oldest->over_ms))
                 oldest = x;
         }
         base_assert(oldest);
