@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cordon serve --http`: what strangers, browsers, clients of both eras and broken connections find there."""
 import base64
+import ctypes
 import os
 import re
 import signal
@@ -268,11 +269,15 @@ def tasks(s):
         r = appears(lambda: over(task)) or {}
         tap.ok(r.get("status") == "completed" and r["result"]["isError"] and r["result"]["structuredContent"]["stdout"] == "done\n",
                "a task that is over has the result of its run in it, an exception too", r)
-        for number, status in ((signal.SIGKILL, "completed"), (signal.SIGSTOP, "cancelled")):
+        for number, status in ((signal.SIGKILL, "completed"), (signal.SIGSTOP, "cancelled")) if os.geteuid() == 0 else ():
             ready = appears(lambda: len(all := named(s.process.pid, "cordon-ready")) == READY and all)
-            for p in ready:  # one of them gets the run, and says nothing of it
-                os.kill(p, signal.SIGSTOP)
+            for p in ready:  # one of them gets the run, and says nothing of it; one that a signal stopped would not get it
+                tap.ok(trace(PTRACE_SEIZE, p) == 0 and trace(PTRACE_INTERRUPT, p) == 0, f"a waiting runner is held before {number.name}")
+                os.waitpid(p, WALL)
             task = c.ask(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}, meta=knows)).json["result"].get("taskId", "")
+            for p in ready:
+                os.kill(p, signal.SIGSTOP)
+                tap.ok(trace(PTRACE_DETACH, p) == 0, f"a held runner is stopped before {number.name}")
             if number == signal.SIGSTOP:
                 of_task("tasks/cancel", task)
             else:
@@ -289,6 +294,14 @@ def tasks(s):
         tap.eq(of_task("tasks/get", "x").code, -32602, "a task id of another form is answered with -32602")
         for method in ("tasks/list", "tasks/result"):
             tap.eq(of_task(method, task).code, -32601, f"{method} is no method of the extension")
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+def trace(request, pid):
+    """A process that a debugger holds stands still, and its parent does not see that."""
+    return ctypes.CDLL(None).ptrace(ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_void_p(0), ctypes.c_void_p(0))
 
 
 def disconnect(s):
