@@ -162,10 +162,15 @@ static int change(struct gate_store *s, sqlite3_stmt *q, struct err *err)
     return done == SQLITE_DONE ? rows : sql_error(s, err);
 }
 
+/* Of a question or a yes, in SQL: its time is over; or it is of a time to come, because the clock was set back since, and
+ * nobody knows for how long it would count. A step of less than a minute is what time servers do. */
+#define OVER(now) "(expires <= " now " OR max(asked, answered) > " now " + 60000)"
+
 static int expire(struct gate_store *s, uint64_t now, struct err *err)
 {
-    sqlite3_stmt *q = prepare(s, "UPDATE approvals SET state = 'expired' WHERE expires <= ?1 AND "
-                                 "state IN ('asked', 'approved')");
+    static const char over[] = "UPDATE approvals SET state = 'expired' WHERE "
+                               "state IN ('asked', 'approved') AND " OVER("?1");
+    sqlite3_stmt *q = prepare(s, over);
     sqlite3_bind_int64(q, 1, (sqlite3_int64)now);
     int r = change(s, q, err);
     if (r < 0)
@@ -182,9 +187,8 @@ static int expire(struct gate_store *s, uint64_t now, struct err *err)
     "why, used"
 static const char columns[] = "id, state, " COLUMNS_AFTER_STATE;
 /* ?9 is now */
-static const char columns_now[] =
-    "id, CASE WHEN expires <= ?9 AND state IN ('asked', 'approved') THEN 'expired' ELSE state END "
-    "AS state, " COLUMNS_AFTER_STATE;
+static const char columns_now[] = "id, CASE WHEN state IN ('asked', 'approved') AND " OVER(
+    "?9") " THEN 'expired' ELSE state END AS state, " COLUMNS_AFTER_STATE;
 
 /* One row of `columns` as fields. BRIEF leaves out what is long. */
 static int put_row(sqlite3_stmt *q, bool brief, struct buf *out)
@@ -339,7 +343,7 @@ static int op_list(struct gate_store *s, const struct args *a, struct buf *reply
     char sql[600];
     snprintf(sql, sizeof sql,
              "SELECT * FROM (SELECT %s FROM approvals WHERE ?1 = 0 OR (state = 'asked' AND "
-             "expires > ?9) ORDER BY asked DESC LIMIT %d) ORDER BY asked",
+             "NOT " OVER("?9") ") ORDER BY asked DESC LIMIT %d) ORDER BY asked",
              columns_now, LIST_MAX);
     sqlite3_stmt *q = prepare(s, sql);
     if (!q)

@@ -122,6 +122,34 @@ static void test_store(void)
     close(state);
 }
 
+/* The clock is set back between a yes and its use. */
+static void test_clock(void)
+{
+    enum { T = 10000000, HOUR = 3600000 };
+    int state = testing_state();
+    char path[128], id[24];
+    struct gate_store *s = NULL;
+    buf_init(&reply, 1 << 20);
+    snprintf(path, sizeof path, "%s/approvals.db", testing_dir);
+    tap_ok(gate_store_open(path, &s, &err) == 0 && ask(s, "uid:1", "B", T) == 0 &&
+               answer(s, reply_id(), true, T + 1) == 0 && ask(s, "uid:1", "B", T - 5000) == 0 &&
+               strcmp(result(), "granted") == 0,
+           "a yes counts where the clock went back by some seconds");
+    tap_ok(ask(s, "uid:1", "B", T) == 0 && answer(s, reply_id(), true, T + 1) == 0 &&
+               strcmp(result(), "recorded") == 0,
+           "the same is asked and answered once more");
+    tap_ok(ask(s, "uid:1", "B", T - HOUR) == 0 && strcmp(result(), "waiting") == 0,
+           "a yes does not count where the clock was set back by an hour");
+    tap_ok(ask(s, "uid:1", "B", T + 2) == 0 && strcmp(result(), "waiting") == 0,
+           "that yes does not count again when the clock has come so far once more");
+    snprintf(id, sizeof id, "%s", reply_id());
+    tap_ok(answer(s, id, true, T - HOUR) == 0 && strcmp(result(), "late") == 0,
+           "a question is not answered where the clock was set back by an hour");
+    gate_store_close(s);
+    buf_done(&reply);
+    close(state);
+}
+
 /* Two processes want to use one yes: one gets it. */
 static void test_single_use(void)
 {
@@ -577,6 +605,7 @@ int main(int argc, char **argv)
         return 2;
     program = argv[1];
     test_store();
+    test_clock();
     test_single_use();
     test_hitl();
     test_wait();
