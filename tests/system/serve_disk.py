@@ -60,7 +60,7 @@ def without_room(s):
     r = s.tool("wait_job", job_id=job, cancel=True)["structuredContent"]
     tap.eq(r["stdout"], "begun\n", "a run that was under way when the disk became full is answered", r)
     r = cordon("audit", "verify")
-    tap.ok(r.code == 0 and "not ended" not in r.out, "its end is on record, after all that was refused", r.out, r.err)
+    tap.ok(r.code == 0 and "not ended" not in r.out, "the end of a run that was under way is on record, after all that was refused", r.out, r.err)
     return made
 
 
