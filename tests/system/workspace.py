@@ -486,7 +486,7 @@ def full_disk():
     """A state folder on a file system that is too small: refused, and the head is where it was."""
     home = TOP / "small"
     home.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
         tap.skip("a full disk leaves the head where it was", "no tmpfs can be mounted here")
         return
     env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
