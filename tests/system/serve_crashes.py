@@ -120,7 +120,7 @@ def sessions():
 
 def of_sessions():
     """They live in the holder, which goes on: what ends them is the end of the server that they belong to."""
-    tapsys.cordon(programs, ["session", "new", "mine"])
+    tap.ok(tapsys.until(lambda: tapsys.cordon(programs, ["session", "new", "mine"]).code == 0), "a session is made by hand beside those of servers")
     with Server(programs, "--profile", "standard") as other:
         kept = other.tool("session", action="new")["structuredContent"]["session_id"]
         with Server(programs, "--profile", "standard") as s:
