@@ -614,7 +614,7 @@ static int own_session(struct session_context *h, struct err *err)
 static int order_session(struct session_context *h, const struct session_new *n,
                          struct jail_child *child, struct pool_answer *ret)
 {
-    struct pool_session_spec spec;
+    struct pool_session_spec spec = {0};
     struct pool_shares *shares = NULL;
     struct buf rules;
     struct err err = ERR_INIT;
@@ -639,7 +639,7 @@ static int order_session(struct session_context *h, const struct session_new *n,
 int session_make(struct session_context *h, const struct session_new *n, char *name)
 {
     struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer a;
+    struct pool_answer a = {0};
     struct err err = ERR_INIT;
     int r = order_session(h, n, &child, &a);
     if (r != EXIT_DONE)
