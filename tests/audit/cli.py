@@ -195,15 +195,15 @@ for who in users():
     whole, (_, out, _) = bytes_read(long, "export")
     times = [json.loads(line)["timestamp"] for line in out.splitlines()]
     records = len(times)
-    while int(time.time()) <= max(times):  # --since knows seconds; a clock that was set back meanwhile catches up
+    while (second := int(time.time())) <= max(times):  # --since knows seconds; a clock that was set back meanwhile catches up
         time.sleep(0.05)
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
     long.run(driver, "make", 3)
     for words, want in ((("show", "run-2"), 4), (("tail", "--since", moment), 5), (("export", "--since", moment), 5)):
         took, (code, out, err) = bytes_read(long, *words, *([] if words[0] == "export" else ["--json"]))
         tap.ok(code == 0 and len(out.splitlines()) == want and took < whole / 8,
                f"{who}: audit {words[0]}{' --since' if '--since' in words else ''} of {want} records reads less than an eighth of a log of {records}",
-               f"{took} of {whole} bytes", code, len(out.splitlines()), err)
+               f"{took} of {whole} bytes", code, len(out.splitlines()), err, f"since {moment}, records from {min(times)} to {max(times)}, now {time.time()}")
 
     # --- a full disk -----------------------------------------------------------------------------------------------
     full = State(who)
