@@ -75,8 +75,9 @@ uint64_t check_ruleset_mark(const struct policy_profile *profile)
     uint64_t mark = 0;
     if (policy_profile_find(profile->name) == profile)
         return 0;
-    buf_init(&b, CHECK_RULESET_MAX);
-    if (check_ruleset_encode(profile, &b, NULL) == 0 && b.len)
+    buf_init(&b, CHECK_RULESET_MAX + 1);
+    if (check_ruleset_encode(profile, &b, NULL) == 0 &&
+        buf_add(&b, profile->packages ? "p" : "-", 1) == 0) /* which does not travel with them */
         mark = (uint64_t)hash_bytes(HASH_START, b.data, b.len) << 32 |
                hash_bytes(~HASH_START, b.data, b.len);
     buf_done(&b);

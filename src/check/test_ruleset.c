@@ -246,6 +246,10 @@ static void marks(void)
            "the same rules have the same mark");
     other.compute_only = true;
     tap_ok(check_ruleset_mark(&one) != check_ruleset_mark(&other), "a switch changes the mark");
+    other = one;
+    other.packages = true;
+    tap_ok(check_ruleset_mark(&one) != check_ruleset_mark(&other),
+           "packages on the path change the mark");
     other = *strict;
     tap_ok(check_ruleset_mark(&other) != 0, "a profile of a built-in name is not the built-in one");
     const uint64_t before = check_ruleset_mark(&one);
