@@ -59,6 +59,19 @@ def asked(s, number):
     return None
 
 
+def approved(s, asking, modern):
+    """A call about which the person at the client is asked, and says yes: what was shown, and the result."""
+    meta, yes = ELICITS if modern else None, {"action": "accept", "content": {"approve": True}}
+    number = s.send("tools/call", meta, **asking)
+    if modern:
+        r = s.reply(number)["result"]
+        return (r["inputRequests"]["approval"]["params"]["message"],
+                s.ask("tools/call", meta, **asking, requestState=r["requestState"], inputResponses={"approval": yes})["result"])
+    q = asked(s, number)
+    s.write({"jsonrpc": "2.0", "id": q["id"], "result": yes})
+    return q["params"]["message"], s.reply(number)["result"]
+
+
 def by_request(who, file):
     with legacy(who, file) as s:
         s.answered = []
@@ -145,19 +158,9 @@ def shown_is_run(who, file):
     for version in ("2025-06-18", MODERN):
         with legacy(who, file) if version != MODERN else Server(programs, "--policy", file, legacy=None, who=who) as s:
             s.answered = []
-            meta = ELICITS if version == MODERN else None
             for what, sent, there, not_there in (("a text with a closing tag", TWO_FACED, '\n\n\\\nprint("HARM") #', "x = "), ("a block within prose", "Harmless.\n\n```python\nprint('HARM')\n```\n", "\n\nprint('HARM')\n", "Harmless")):
                 asking = {"name": "execute_code", "arguments": {"code": sent}}
-                number = s.send("tools/call", meta, **asking)
-                if version == MODERN:
-                    r = s.reply(number)["result"]
-                    message = r["inputRequests"]["approval"]["params"]["message"]
-                    r = s.ask("tools/call", meta, **asking, requestState=r["requestState"], inputResponses={"approval": {"action": "accept", "content": {"approve": True}}})["result"]
-                else:
-                    q = asked(s, number)
-                    message = q["params"]["message"]
-                    s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
-                    r = s.reply(number)["result"]
+                message, r = approved(s, asking, version == MODERN)
                 tap.ok("once, as Python?" in message and there in message and not_there not in message, f"{who}: {version}: of {what} the person is shown the program that would run", message)
                 tap.eq(r["structuredContent"]["stdout"], "HARM\n", f"{who}: {version}: of {what} the program that was shown runs", r)
     cleared(who)
@@ -254,16 +257,7 @@ def writes(who, file):
             meta = ELICITS if what == MODERN else None
             one = s.ask("tools/call", meta, name="session", arguments={"action": "new"})["result"]["structuredContent"]["session_id"]
             asking = {"name": "write_file", "arguments": {"session_id": one, "path": "a", "text": "of " + what}}
-            number = s.send("tools/call", meta, **asking)
-            if what == MODERN:
-                r = s.reply(number)["result"]
-                message = r["inputRequests"]["approval"]["params"]["message"]
-                r = s.ask("tools/call", meta, **asking, requestState=r["requestState"], inputResponses={"approval": {"action": "accept", "content": {"approve": True}}})["result"]
-            else:
-                q = asked(s, number)
-                message = q["params"]["message"]
-                s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
-                r = s.reply(number)["result"]
+            message, r = approved(s, asking, what == MODERN)
             tap.ok("write" in message and "of " + what in message and r["structuredContent"]["status"] == "ok", f"{who}: {what}: a file is written once the person has said yes", message, r)
             r = s.ask("tools/call", meta, name="read_file", arguments={"session_id": one, "path": "a"})["result"]
             tap.eq((r.get("structuredContent") or {}).get("text"), "of " + what, f"{who}: {what}: reading a file asks nobody")
