@@ -11,7 +11,10 @@
 /* PWD: the kernel's name of /workspace is that of the file system behind it; shells take the one of PWD where it is the same folder.
  *
  * What libraries keep for later goes to /tmp, which counts against the quota and is gone after the run, also where HOME is the workspace. Bytecode
- * has no place there: with a place of its own Python would compile its whole library at each start, so it writes none. */
+ * has no place there: with a place of its own Python would compile its whole library at each start, so it writes none.
+ *
+ * The C library reserves 128 MB of addresses for the memory of each thread and keeps 64, which RLIMIT_AS counts like memory: seven threads would
+ * have eaten the usual limit before any of them did something. One arena for all of them costs a lock that interpreters hardly meet. */
 const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin",
                                             "PWD=/workspace",
                                             "HOME=/tmp",
@@ -21,6 +24,7 @@ const char *const pool_env[POOL_ENV + 1] = {"PATH=/usr/bin:/bin",
                                             "MPLCONFIGDIR=/tmp/.cache/matplotlib",
                                             "HF_HOME=/tmp/.cache/huggingface",
                                             "PYTHONDONTWRITEBYTECODE=1",
+                                            "MALLOC_ARENA_MAX=1",
                                             NULL};
 
 bool pool_name_good(const char *name)

@@ -83,7 +83,7 @@
 bool pool_name_good(const char *name);
 
 /* The environment of every program, unless it was given more. */
-#define POOL_ENV 9
+#define POOL_ENV 10
 extern const char *const pool_env[POOL_ENV + 1];
 
 /* strict, locked, standard, open: the profiles that have a template. */

@@ -340,7 +340,7 @@ for who in tapsys.users():
 
     # --- the world inside ---
     secret = {"CORDON_CANARY": "s3cret", "LD_PRELOAD": "", "TERM": "xterm", "LC_ALL": "de_DE.UTF-8", "USER": "root", "PWD": "/root"}
-    caches = ["PWD=/workspace", "XDG_CACHE_HOME=/tmp/.cache", "MPLCONFIGDIR=/tmp/.cache/matplotlib", "HF_HOME=/tmp/.cache/huggingface", "PYTHONDONTWRITEBYTECODE=1"]
+    caches = ["PWD=/workspace", "XDG_CACHE_HOME=/tmp/.cache", "MPLCONFIGDIR=/tmp/.cache/matplotlib", "HF_HOME=/tmp/.cache/huggingface", "PYTHONDONTWRITEBYTECODE=1", "MALLOC_ARENA_MAX=1"]
     show = ("/usr/bin/python3", "-c", "import os; print(*(f'{k.decode()}={v.decode()}' for k, v in os.environb.items()), sep='|', end='')")
     r = ex(*show, env=secret)
     tap.eq(sorted(r["stdout"].split("|")) if r.json else None,

@@ -98,6 +98,10 @@ for who in tapsys.users():
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
     tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: a program that copes with a MemoryError at 2 GB ends ok, and the limit is listed", run.story())
+    many = ("import threading\nb = threading.Barrier(13)\ndef allocates():\n    x = [bytearray(700) for i in range(100)]\n    b.wait()\n    b.wait()\n"
+            "for i in range(12): threading.Thread(target=allocates, daemon=True).start()\nb.wait()\nraise KeyError\n")
+    run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", many], who)
+    tap.ok(run["status"] == "error" and run["exit_code"] == 1, f"{who}: a program with twelve threads that fails for something else is not one that wanted memory", run.story())
     if "cgroup" in by:  # address space is free there; what no machine has is refused by the kernel, before the cgroup hears of it
         for what, code, status in (("fails for it", "bytearray(1 << 50)", "memory"), ("copes with it", "try: bytearray(1 << 50)\nexcept MemoryError: print(1)", "ok"),
                                    ("fails for something else", "try: bytearray(1 << 50)\nexcept MemoryError: raise KeyError", "error")):

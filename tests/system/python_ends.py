@@ -25,6 +25,15 @@ STACK = {"status": "crashed", "layer": "resources", "signal": 11, "error.type": 
          "reason": "killed by signal 11 (SEGV): stack exhausted (limit 256 MB); nest objects less deeply"}
 CLOSES = ("import sqlite3\ndb = sqlite3.connect(':memory:')\nclass A:\n    def __conform__(self, protocol):\n        db.close()\n        return 1\n"
           "print('before')\ndb.execute('select ?', (A(),))\n")
+MANY = """import threading
+b = threading.Barrier(13)
+def allocates():
+    x = [bytearray(700) for i in range(100)]
+    b.wait()
+    b.wait()
+for i in range(12): threading.Thread(target=allocates, daemon=True).start()
+b.wait()
+"""  # twelve threads that all have allocated
 THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread(target=hold.wait, daemon=True) for i in range(2)]\n"
            "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
 SECOND, TWO = f"{tapsys.SLOW}s", f"{2 * tapsys.SLOW}s"  # where the processor is emulated the start of Python alone takes a second
@@ -40,6 +49,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit"], STACK, "before\n"),
     ("a stack that nobody uses takes no address space", "print(sum(range(10)))", ["--memory-by", "rlimit", "--memory", "128m"], {"status": "ok"}, "45\n"),
     ("stacks of threads are of the usual size", THREADS, ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "2\n"),
+    ("threads that use little take little of the limit", MANY + "x = bytearray(250 << 20)\nb.wait()\nprint(len(x) >> 20)\n", ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "250\n"),
     # Why strict has no sqlite3, not even in memory. A Python in which this row fails is a reason to think again.
     ("an object that sqlite3 asks in the middle of a statement ends the interpreter", CLOSES, [], {"status": "crashed", "signal": 11}, "before\n"),
     ("recursion", "def f(): f()\nf()", [], {"status": "error", "error.type": "RecursionError"}, ""),
@@ -99,7 +109,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("a log that is written at the end", "import logging, logging.handlers, sys\nlogging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=logging.StreamHandler(sys.stdout)))\nlogging.warning('held back')", [], {"status": "ok"}, "held back\n"),
     ("the same where pandas is loaded ahead", "# pandas\nimport logging, logging.handlers, sys\nlogging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=logging.StreamHandler(sys.stdout)))\nlogging.warning('held back')", [], {"status": "ok"}, "held back\n"),
     ("no handler but its last resort", "import logging\nlogging.lastResort = None\nprint(1)", [], {"status": "ok"}, "1\n"),
-    ("its environment", "import os\nprint(sorted(os.environ))", ["--env", "A=1"], {"status": "ok"}, "['A', 'HF_HOME', 'HOME', 'LANG', 'MPLBACKEND', 'MPLCONFIGDIR', 'PATH', 'PWD', 'PYTHONDONTWRITEBYTECODE', 'TMPDIR', 'XDG_CACHE_HOME']\n"),
+    ("its environment", "import os\nprint(sorted(os.environ))", ["--env", "A=1"], {"status": "ok"}, "['A', 'HF_HOME', 'HOME', 'LANG', 'MALLOC_ARENA_MAX', 'MPLBACKEND', 'MPLCONFIGDIR', 'PATH', 'PWD', 'PYTHONDONTWRITEBYTECODE', 'TMPDIR', 'XDG_CACHE_HOME']\n"),
     ("variables that steer a loader", "import os\nprint(os.environ['LD_PRELOAD'], os.environ['LD_LIBRARY_PATH'])", ["--env", "LD_PRELOAD=/nothing.so", "--env", "LD_LIBRARY_PATH=/workspace"], {"status": "ok", "stderr": ""}, "/nothing.so /workspace\n"),
     ("what it finds open", "import os\nfor i in range(64):\n    try: os.fstat(i)\n    except OSError: continue\n    print(i, end=' ')", [], {"status": "ok"}, "0 1 2 3 "),
     ("where it is", "import os, time\nprint(os.getcwd(), os.getpid(), os.getuid(), time.tzname, os.path.exists('/var'), os.listdir('/.old'))", [], {"status": "ok"}, "/workspace 2 1000 ('UTC', 'UTC') False []\n"),
