@@ -106,6 +106,7 @@ def drained():
     appears(lambda: connects(path))
     with Connection(path) as c:
         made = c.tool("session", action="new")["structuredContent"]["session_id"]
+        appears(lambda: not named(server.pid, "cordon-runner"))  # that of the session
         held = c.send("tools/call", name="execute_code", arguments={"code": HELD, "session_id": made})
         appears(lambda: named(server.pid, "cordon-runner"))
         server.terminate()
