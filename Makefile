@@ -166,6 +166,6 @@ build-switches:             flags = -Dlayer_switches=true
 ARCH = $(shell uname -m)
 SUITES =
 
-# `make vm-test ARCH=x86_64` builds for and boots the other machine, SUITES=checks,limits runs only those: docs/testing.md.
-vm-test: setup		## the same tests under Debian 12's own kernel, in QEMU (ARCH=, SUITES=)
-	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES))
+# `make vm-test ARCH=x86_64` builds for and boots the other machine, SUITES=checks,limits runs only those, PART=2/6 the second of six parts: docs/testing.md.
+vm-test: setup		## the same tests under Debian 12's own kernel, in QEMU (ARCH=, SUITES=, PART=)
+	@nice -n 10 tests/vm/run --arch $(ARCH) $(if $(SUITES),--suites $(SUITES)) $(if $(PART),--part $(PART))

@@ -57,6 +57,16 @@ def plan(tests, table, emulated, only=""):
     return chosen, left_out if not wanted else [x for x in left_out if x[0] in wanted]
 
 
+def part(chosen, which):
+    """Every Nth of the suites, from the Kth on, of WHICH = "K/N", so that long ones, which stand together, are spread; all without it."""
+    if not which:
+        return chosen
+    k, _, n = which.partition("/")
+    if not (k.isdigit() and n.isdigit() and 1 <= int(k) <= int(n)):
+        raise SystemExit(f"--part {which}: K/N is the Kth of N parts, such as 2/6")
+    return chosen[int(k) - 1::int(n)]
+
+
 def of_build(build, top, name="build"):
     """meson's list of the folder BUILD, with the paths of the machine, where that folder is HOME/NAME."""
     def there(text):

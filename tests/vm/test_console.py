@@ -117,6 +117,13 @@ ok([s["limit"] for s in chosen[1:]] == [300, suites.LONGEST, 300], "under KVM a 
 ok([s["name"] for s in chosen] == ["own", "unit", "long", "heavy"] and chosen[1]["argv"][1:] == ["300"], "under KVM nothing is too slow", chosen)
 chosen, left = suites.plan(TESTS, TABLE, True, "heavy:a:b")
 ok([(s["name"], s["argv"][2:]) for s in chosen] == [("heavy", ["a", "b"])], "a suite that was asked for by name is run, with further arguments", chosen)
+ok([suites.part([1, 2, 3, 4, 5], f"{k}/3") for k in (1, 2, 3)] == [[1, 4], [2, 5], [3]] and suites.part([1, 2], "") == [1, 2], "the parts of a run are all of it, and share nothing")
+for wrong in ("0/3", "4/3", "3", "a/b", "1/"):
+    try:
+        suites.part([1], wrong)
+        ok(False, f"a part that does not exist is refused: {wrong}")
+    except SystemExit as e:
+        ok("such as 2/6" in str(e), f"a part that does not exist is refused ({e})")
 for only, table in (("nothing", TABLE), ("", TABLE + [("unit", "emulated", "301=60")]), ("", TABLE + [("unit", "somehow", "")])):
     try:
         suites.plan(TESTS, table, True, only)
