@@ -11,9 +11,10 @@
  * could hide a record from `show` and `--since`: it lies in seal/, so whoever can do that has the key as well, and
  * `verify` holds each entry against its record (index_check.c).
  *
- * Writers leave their entries in the head's page, which is shared memory, and one in AUDIT_INDEX_WAITING writes them all:
+ * Writers leave their entries in the head's page, which is shared memory, and one in AUDIT_INDEX_EAGER writes them all:
  * a record costs a copy, not a system call (`bench/run build audit`). What waits there is read from the log, as every
- * end of the log that has no entry yet.
+ * end of the log that has no entry yet. A supervisor of root's has given up root when it writes the end of its run, and
+ * can open no index then: what it finds waiting waits on, for the next one that begins something.
  *
  * Waits: write in write_waiting; the disk's cache; none (the kernel's own); as the record itself */
 #include "audit/index.h"
@@ -119,14 +120,17 @@ static int last_of(int fd, struct audit_entry *ret)
     return whole != st.st_size ? ftruncate(fd, whole) : 0;
 }
 
-/* Those of a writer that was killed after this are written twice, and left out the second time. */
-static void write_waiting(struct audit *a, struct audit_advice *advice)
+/* Those of a writer that was killed after this are written twice, and left out the second time. False: the index cannot be
+ * opened by us, and they still wait. */
+static bool write_waiting(struct audit *a, struct audit_advice *advice)
 {
     struct audit_entry last, out[AUDIT_INDEX_WAITING];
     uint64_t count =
         advice->index_count < AUDIT_INDEX_WAITING ? advice->index_count : AUDIT_INDEX_WAITING;
     size_t n = 0;
-    if (count && open_for(a, advice->index_day) == 0 && last_of(a->index_fd, &last) == 0) {
+    if (count && open_for(a, advice->index_day) < 0)
+        return false;
+    if (count && last_of(a->index_fd, &last) == 0) {
         for (uint64_t i = 0; i < count; i++) {
             memcpy(&out[n], advice->index_waiting[i], sizeof *out);
             if (out[n].seq <= last.seq)
@@ -139,6 +143,7 @@ static void write_waiting(struct audit *a, struct audit_advice *advice)
         (void)!write(a->index_fd, out, n * sizeof *out); /* cut to whole entries the next time */
     }
     advice->index_count = 0;
+    return true;
 }
 
 void audit_index_write(struct audit *a, uint32_t day)
@@ -146,12 +151,14 @@ void audit_index_write(struct audit *a, uint32_t day)
     struct audit_advice *advice = advice_of(a);
     size_t count = a->index.len / sizeof(struct audit_entry);
     if (count && advice->index_day != day) {
-        write_waiting(a, advice);
+        if (!write_waiting(a, advice))
+            advice->index_count = 0; /* a gap: nobody files them under another day */
         advice->index_day = day;
     }
     for (size_t i = 0; i < count; i++) {
-        if (advice->index_count >= AUDIT_INDEX_WAITING)
-            write_waiting(a, advice);
+        if (advice->index_count >= AUDIT_INDEX_EAGER && !write_waiting(a, advice) &&
+            advice->index_count >= AUDIT_INDEX_WAITING)
+            break; /* a gap, of this one alone */
         memcpy(advice->index_waiting[advice->index_count],
                a->index.data + i * sizeof(struct audit_entry), sizeof(struct audit_entry));
         advice->index_count++; /* whoever is killed before this leaves a gap */

@@ -140,7 +140,8 @@ enum {
     AUDIT_LOCK_DISK,   /* the set AUDIT_HEAD_DISK: a few stores */
 };
 
-#define AUDIT_INDEX_WAITING 48 /* entries that are written to the index at once */
+#define AUDIT_INDEX_WAITING 48 /* entries that wait for the index, at most */
+#define AUDIT_INDEX_EAGER   32 /* from so many on they are written, by who can */
 
 /* Behind the sets in the same page: advice from one process to the next, not signed. What it says wrongly costs time
  * and nothing else. */

@@ -364,6 +364,29 @@ static void test_verify(void)
            "verify counts %llu records that lost their entry", (unsigned long long)v.index_missing);
 }
 
+/* Writers that cannot open the index leave what waits there to the next one that can. */
+static void test_without_rights(void)
+{
+    static const int with[] = {40, 1, 30, 1, 40}, without[] = {0, 25, 0, 15, 0};
+    struct audit_verdict v;
+    struct err err = ERR_INIT;
+    bool fine = folder_remove(&folder) && folder_make(&folder);
+    for (size_t i = 0; fine && i < sizeof with / sizeof *with; i++) {
+        struct audit *a = folder_open(&folder, NULL);
+        for (int k = 0; fine && k < with[i] + without[i]; k++) {
+            folder_rights(&folder, k < with[i]);
+            fine = a && audit_event(a, AUDIT_TOOL, &(struct audit_facts){.tool = "t"}, &err) == 0;
+        }
+        folder_rights(&folder, true);
+        audit_close(a);
+    }
+    tap_ok(fine, "writers with and without the right to open the index take turns: %s", err.msg);
+    fine = audit_verify(folder.path, NULL, &v, &err) == 0 && v.good;
+    tap_ok(fine && v.index_missing == 0 && v.index_wrong == 0,
+           "no record lacks its entry after writers that could not open the index: %llu do %s",
+           (unsigned long long)v.index_missing, v.index_why);
+}
+
 /* ---- what it costs ---- */
 
 static void test_cost(void)
@@ -437,6 +460,7 @@ int main(void)
     test_cost();
     test_forged();
     test_verify();
+    test_without_rights();
     tap_ok(remake(), "a new log is begun");
     struct audit_verdict v;
     struct err err = ERR_INIT;
