@@ -145,6 +145,9 @@ void audit_close(struct audit *a)
                        a->seal,   a->dir,      a->alert_folder, a->alert_fd, a->state};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         fd_close(fds[i]);
+    for (size_t i = 0; i < AUDIT_DAYS_AHEAD; i++)
+        if (a->ahead[i].day)
+            fd_close(a->ahead[i].fd);
     buf_done(&a->body);
     buf_done(&a->own);
     buf_done(&a->out);
@@ -201,7 +204,7 @@ static int before_begin(struct audit *a, void *ctx, const struct audit_pos *pos,
     return 0;
 }
 
-static int put_begin(struct audit *a, struct audit_ticket *t, struct err *err)
+static int put_begin(struct audit *a, uint64_t most_ms, struct audit_ticket *t, struct err *err)
 {
     struct begin_ctx ctx = {-1};
     const struct audit_append w = {.bodies = a->body.data,
@@ -224,6 +227,8 @@ static int put_begin(struct audit *a, struct audit_ticket *t, struct err *err)
     t->slot = ctx.slot;
     t->seq = a->last_seq;
     t->begun_ms = a->now;
+    if (r == 0)
+        audit_days_open_ahead(a, most_ms);
     audit_unlock(a);
     return r;
 }
@@ -244,7 +249,7 @@ int audit_begin_run(struct audit *a, const struct audit_facts *f, struct audit_t
     if (r == 0)
         r = audit_body(a, &a->body, AUDIT_BEGIN, &facts, 0, err);
     if (r == 0)
-        r = put_begin(a, ret, err);
+        r = put_begin(a, f->most_ms, ret, err);
     if (r < 0)
         return r;
     copy(ret->execution_id, sizeof ret->execution_id, f->execution_id);

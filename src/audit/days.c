@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#define MS_PER_DAY 86400000ULL
-
 /* Days since 1970-01-01 to a date and back, by the usual arithmetic over eras of 400 years that begin in March. */
 static uint32_t from_days(int64_t days)
 {
@@ -29,7 +27,7 @@ static int64_t to_days(uint32_t day)
 
 uint32_t audit_day_of(uint64_t ms)
 {
-    uint64_t days = ms / MS_PER_DAY;
+    uint64_t days = ms / AUDIT_DAY_MS;
     return from_days(days < 4000000 ? (int64_t)days : 4000000);
 }
 

@@ -25,6 +25,7 @@
 #define AUDIT_NAME_MAX   24 /* 2026-11-15.jsonl */
 
 /* ---- days: 20261115 ---- */
+#define AUDIT_DAY_MS 86400000ULL
 uint32_t audit_day_of(uint64_t ms);
 uint32_t audit_day_minus(uint32_t day, unsigned days);
 void audit_day_name(uint32_t day, char out[AUDIT_NAME_MAX]);
@@ -253,6 +254,13 @@ void audit_index_check_free(struct audit_index_check *c); /* takes NULL */
 /* ---- log.c: the handle, the lock, append ---- */
 #define AUDIT_ALERTS_MAX 4
 
+/* Days ahead whose files are open already: so many as the longest run may see the beginning of. */
+#define AUDIT_DAYS_AHEAD 8
+struct audit_ahead {
+    uint32_t day; /* 0: none */
+    int fd;
+};
+
 struct audit {
     struct audit_config config;
     struct audit_writer self;
@@ -261,6 +269,7 @@ struct audit {
     int state, dir, seal, head_fd, runs_fd, window_fd;
     int log_fd; /* of log_day */
     uint32_t log_day;
+    struct audit_ahead ahead[AUDIT_DAYS_AHEAD];
     int index_fd; /* of index_day; 0: none that can be used */
     uint32_t index_day;
     dev_t log_dev;
@@ -301,6 +310,9 @@ void audit_job_control(struct audit *a);
 void audit_head_store(struct audit *a, int set);
 /* a->log_fd becomes the file of DAY. Where it is missing: made with MAKE, otherwise ERR_SYS with ENOENT. */
 ERR_MUST_USE int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err);
+/* Under the lock: opens the files of the days that begin within MS, and makes them. A supervisor of root's gives up root
+ * after this, and others turn the page: without them it could not write the end of its run. What fails is left out. */
+void audit_days_open_ahead(struct audit *a, uint64_t ms);
 
 /* What has to be left of the room that is set aside for ends, or a record is refused. */
 enum audit_leaves {

@@ -13,7 +13,7 @@
  * runs and still takes the records of those that run.
  *
  * Waits: fdatasync in turn_the_page; the disk, once a day; none (the kernel's own); others are refused by name
- *        fsync in audit_day_open; the disk, once a day; none (the kernel's own); others are refused by name
+ *        fsync in open_file; the disk, once a day; none (the kernel's own); others are refused by name
  *        lock_within in audit_lock_bytes; another writer or reader; LIMIT_LOCK_MS, brief after a wait in
  *          vain; refused by name
  *        write in write_out; the disk's cache; none (the kernel's own); others are refused by name */
@@ -90,22 +90,63 @@ void audit_unlock(struct audit *a)
     audit_job_control(a);
 }
 
-int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
+static int open_file(struct audit *a, const char *name, bool make, int *ret_fd, struct err *err)
 {
-    char name[AUDIT_NAME_MAX];
-    struct stat st;
     FD_AUTO fd = -1;
-    audit_day_name(day, name);
     int r = state_file(a->dir, name, O_RDWR | O_APPEND, &fd, err);
     if (r == ERR_SYS && err->sys_errno == ENOENT && make) {
         r = state_file(a->dir, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL, &fd, err);
         if (r == 0 && fsync(a->dir) < 0)
             r = err_sys(err, "make %s durable", name);
     }
+    if (r == 0)
+        *ret_fd = fd_take(&fd);
+    return r;
+}
+
+static struct audit_ahead *ahead_of(struct audit *a, uint32_t day)
+{
+    for (size_t i = 0; i < AUDIT_DAYS_AHEAD; i++)
+        if (a->ahead[i].day == day)
+            return &a->ahead[i];
+    return NULL;
+}
+
+void audit_days_open_ahead(struct audit *a, uint64_t ms)
+{
+    char name[AUDIT_NAME_MAX];
+    struct err unsaid = ERR_INIT;
+    const uint64_t most = AUDIT_DAYS_AHEAD * AUDIT_DAY_MS, today = a->now / AUDIT_DAY_MS,
+                   last = (a->now + (ms < most ? ms : most)) / AUDIT_DAY_MS;
+    for (uint64_t n = today + 1; n <= last; n++) {
+        const uint32_t day = audit_day_of(n * AUDIT_DAY_MS);
+        struct audit_ahead *place = &a->ahead[n % AUDIT_DAYS_AHEAD];
+        if (place->day == day)
+            continue;
+        if (place->day)
+            fd_close(place->fd);
+        audit_day_name(day, name);
+        place->day = open_file(a, name, true, &place->fd, &unsaid) == 0 ? day : 0;
+    }
+}
+
+int audit_day_open(struct audit *a, uint32_t day, bool make, struct err *err)
+{
+    char name[AUDIT_NAME_MAX];
+    struct stat st;
+    FD_AUTO fd = -1;
+    audit_day_name(day, name);
+    int r = open_file(a, name, make, &fd, err);
+    const struct audit_ahead *ahead =
+        r == ERR_SYS && err->sys_errno == EACCES ? ahead_of(a, day) : NULL;
+    if (ahead && (fd = fcntl(ahead->fd, F_DUPFD_CLOEXEC, 3)) >= 0)
+        r = 0; /* we gave up our rights meanwhile */
     if (r < 0)
         return r;
     if (fstat(fd, &st) < 0)
         return err_sys(err, "look at %s", name);
+    if (st.st_nlink != 1)
+        return err_set(err, ERR_STATE, "%s was removed", name);
     fd_close(a->log_fd);
     a->log_fd = fd_take(&fd);
     a->log_day = day;

@@ -17,8 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GAP_LEAST  30 /* days */
-#define MS_PER_DAY 86400000ULL
+#define GAP_LEAST 30 /* days */
 
 /* Files without a record come last: they are nobody's to count. */
 static int by_first(const void *a, const void *b)
@@ -81,6 +80,20 @@ static int remove_files(struct audit *a, const struct audit_files *files, size_t
     return fsync(a->dir) < 0 ? err_sys(err, "remove old days") : 0;
 }
 
+/* Made ahead for runs that might have ended on that day, and no record came. */
+static void remove_unused(struct audit *a, const struct audit_files *files)
+{
+    char name[AUDIT_NAME_MAX];
+    const uint32_t today = audit_day_of(a->now);
+    for (size_t i = 0; i < files->count; i++) {
+        const struct audit_file *f = &files->items[i];
+        if (f->size || f->day >= today || f->day == a->head.day)
+            continue;
+        audit_day_name(f->day, name);
+        unlinkat(a->dir, name, 0);
+    }
+}
+
 static int tell(struct audit *a, size_t count, const struct audit_anchor *anchor,
                 const struct err *why, struct err *err)
 {
@@ -110,6 +123,7 @@ static int retain(struct audit *a, uint32_t cutoff, size_t *ret_count, struct au
         return r;
     if (files.count)
         qsort(files.items, files.count, sizeof *files.items, by_first);
+    remove_unused(a, &files);
     size_t count = count_old(a, &files, cutoff);
     struct audit_anchor next = *anchor;
     if (count && !last_record(a, &files.items[count - 1], &next))
@@ -140,7 +154,7 @@ void audit_retain(struct audit *a)
     a->head.retained = today; /* stored with the next record */
     if (a->config.retention_days == 0 || before == 0 || audit_day_minus(today, gap) > before)
         return;
-    audit_code_expire(a, a->now - a->config.retention_days * MS_PER_DAY);
+    audit_code_expire(a, a->now - a->config.retention_days * AUDIT_DAY_MS);
     int r = retain(a, audit_day_minus(today, a->config.retention_days), &count, &anchor, &why);
     if ((r < 0 || count) && tell(a, count, &anchor, &why, &err) < 0)
         a->head.retained = before; /* tried again with the next record */

@@ -534,6 +534,54 @@ static void retention(void)
     audit_close(a);
 }
 
+/* A run that begins before midnight and ends after it, when others have turned the page and it has no rights any more. */
+static void over_midnight(void)
+{
+    struct audit *a = folder_open(&folder, NULL), *b = folder_open(&folder, NULL);
+    struct audit_verdict before = {0}, v = {0};
+    struct audit_ticket t;
+    struct err err = ERR_INIT;
+    char name[AUDIT_NAME_MAX];
+    folder.now += FOLDER_DAY - folder.now % FOLDER_DAY - 1000;
+    audit_day_name(audit_day_of(folder.now + 2000), name);
+    tap_ok(event(b) == 0 && good(&before) && !exists(name), "a record before midnight is written");
+    tap_ok(audit_begin_run(a, &(struct audit_facts){.execution_id = "late", .most_ms = 5000}, &t,
+                           &err) == 0 &&
+               exists(name) && good(&v) && v.open_runs == before.open_runs + 1,
+           "a run that may end after midnight has the file of that day: %s", err.msg);
+    folder.now += 2000;
+    tap_ok(event(b) == 0 && good(&v), "another process turns the page at midnight");
+    folder_rights(&folder, false);
+    int r = audit_end_run(a, &t, &(struct audit_facts){0}, &err);
+    folder_rights(&folder, true);
+    tap_ok(r == 0 && good(&v) && v.open_runs == before.open_runs && v.records == before.records + 3,
+           "a process that gave up its rights writes the end of its run after midnight: %s",
+           err.msg);
+    audit_close(a);
+    audit_close(b);
+}
+
+/* The file of a day that was made ahead, and on which nothing happened. */
+static void unused_day(void)
+{
+    struct audit *a = folder_open(&folder, NULL);
+    struct audit_verdict v = {0};
+    struct audit_ticket t;
+    struct err err = ERR_INIT;
+    char name[AUDIT_NAME_MAX];
+    const struct audit_facts f = {.execution_id = "long", .most_ms = FOLDER_DAY};
+    audit_day_name(audit_day_of(folder.now + FOLDER_DAY), name);
+    tap_ok(audit_begin_run(a, &f, &t, &err) == 0 && exists(name) &&
+               audit_end_run(a, &t, &(struct audit_facts){0}, &err) == 0,
+           "a run that may take a day makes the file of tomorrow: %s", err.msg);
+    folder.now += 2 * FOLDER_DAY;
+    tap_ok(audit_begin_run(a, &f, &t, &err) == 0 &&
+               audit_end_run(a, &t, &(struct audit_facts){0}, &err) == 0 && !exists(name) &&
+               good(&v),
+           "the file of a day without a record goes on the next one: %s", err.msg);
+    audit_close(a);
+}
+
 static void refusals_of_the_place(void)
 {
     struct audit_config c;
@@ -567,6 +615,9 @@ int main(void)
     restarted();
     power_cut();
     retention();
+    tap_ok(folder_remove(&folder) && folder_make(&folder), "a new log is begun");
+    over_midnight();
+    unused_day();
     refusals_of_the_place();
     tap_ok(folder_remove(&folder), "the folder of the log is removed");
     return tap_done();

@@ -260,12 +260,16 @@ int flow_record_call(const struct flow *f, struct audit *audit, const struct flo
     return audit ? audit_event(audit, AUDIT_TOOL, &now, err) : 0;
 }
 
+/* Beside the program's own time, and that of a person who is asked: judges, and the start and the end of a jail. */
+#define AROUND_MS 60000
+
 int flow_record(struct flow *f, struct err *err)
 {
     struct audit_facts now;
     if (flow_only_judges(f))
         return FLOW_GO_ON;
     facts(f, &now);
+    now.most_ms = f->spec.limits.wall_ms + f->req->context->policy->approval.expiry_ms + AROUND_MS;
     if (audit_begin_run(f->req->context->audit, &now, &f->begun, err) < 0)
         return fail_closed(f, "audit", err);
     f->result->recorded = true;
