@@ -20,11 +20,27 @@ static bool in_use(const struct gate_shared *s, uint32_t client)
     return false;
 }
 
+/* A client that asked nothing for a whole window has nothing to count, so its row may be reused. */
+static uint32_t quiet_client(const struct gate *g, uint64_t now)
+{
+    const struct gate_shared *s = g->map.at;
+    const uint64_t window = g->config->rates.window_ms * CLOCK_NS_PER_MS;
+    uint64_t oldest = UINT64_MAX;
+    uint32_t found = GATE_CLIENTS;
+    for (uint32_t i = 0; i < GATE_CLIENTS; i++)
+        if (s->clients[i].last_ns < oldest && s->clients[i].last_ns + window <= now &&
+            !in_use(s, i)) {
+            oldest = s->clients[i].last_ns;
+            found = i;
+        }
+    return found;
+}
+
 int gate_client_find(struct gate *g, const char *id, uint64_t now, uint32_t *ret_client,
                      struct err *err)
 {
     struct gate_shared *s = g->map.at;
-    uint64_t key = gate_hash(id, strlen(id), 0), window = g->config->rates.window_ms;
+    uint64_t key = gate_hash(id, strlen(id), 0);
     uint32_t slot = GATE_CLIENTS;
     for (uint32_t i = 0; i < GATE_CLIENTS; i++)
         if (s->client_keys[i] == key &&
@@ -36,15 +52,12 @@ int gate_client_find(struct gate *g, const char *id, uint64_t now, uint32_t *ret
     for (uint32_t i = 0; i < GATE_CLIENTS && slot == GATE_CLIENTS; i++)
         if (s->client_keys[i] == 0)
             slot = i;
-    /* the table is full: a client that asked nothing for a whole window has nothing to count, so its row is reused */
-    uint64_t oldest = UINT64_MAX;
-    bool is_free = slot < GATE_CLIENTS;
-    for (uint32_t i = 0; i < GATE_CLIENTS && !is_free; i++)
-        if (s->clients[i].last_ns < oldest &&
-            s->clients[i].last_ns + window * CLOCK_NS_PER_MS <= now && !in_use(s, i)) {
-            oldest = s->clients[i].last_ns;
-            slot = i;
-        }
+    if (slot == GATE_CLIENTS)
+        slot = quiet_client(g, now);
+    if (slot == GATE_CLIENTS) { /* the executions that keep a row may all be dead */
+        s->counters[GATE_COUNTER_lost] += gate_rows_reap(&g->map);
+        slot = quiet_client(g, now);
+    }
     if (slot == GATE_CLIENTS)
         return err_set(err, ERR_LIMIT, "more than %d clients at once", GATE_CLIENTS);
     struct gate_client_row *c = &s->clients[slot];

@@ -389,6 +389,44 @@ static void test_killed_in_queue(void)
 
 /* Processes that do nothing but enter and leave, killed in the middle of it again and again: the state
  * stays whole, and no slot is lost. */
+/* As many clients as the table has, each with an execution whose process was killed. */
+static void test_killed_clients(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    c.rates.concurrent = GATE_CLIENTS;
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:999", "x");
+    pid_t pids[4];
+    for (size_t k = 0; k < sizeof pids / sizeof *pids; k++) {
+        pids[k] = fork();
+        if (pids[k] != 0)
+            continue;
+        struct gate *own = testing_open(&c, open(testing_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        for (size_t i = k; i < GATE_CLIENTS; i += sizeof pids / sizeof *pids) {
+            struct gate_ticket *t = NULL;
+            char id[24];
+            snprintf(id, sizeof id, "uid:%zu", i);
+            struct gate_request held = testing_request(id, "held");
+            if (gate_admit_start(own, &held, &t, &r, &err) != 1)
+                _exit(1);
+        }
+        kill(getpid(), SIGKILL);
+    }
+    bool killed = true;
+    for (size_t k = 0; k < sizeof pids / sizeof *pids; k++) {
+        int status = 0;
+        killed = waitpid(pids[k], &status, 0) == pids[k] && WIFSIGNALED(status) && killed;
+    }
+    tap_ok(killed && testing_once(g, &q, "ok", NULL, NULL, &r) == 0 && r.rule == GATE_RULE_BUSY,
+           "one client more than the table has is refused within the window: %s", r.reason);
+    testing_advance(61);
+    tap_eq_int(testing_once(g, &q, "ok", NULL, NULL, &r), 1,
+               "after the window a client gets the row of one whose execution was killed");
+    gate_close(g);
+    close(state);
+}
+
 static void test_killed_often(void)
 {
     int state = testing_state(), rounds = 150;
@@ -519,6 +557,7 @@ int main(void)
     test_state_files();
     test_killed();
     test_killed_in_queue();
+    test_killed_clients();
     test_killed_often();
     testing_end();
     return tap_done();
