@@ -247,7 +247,7 @@ struct gate_counters {
 };
 void gate_counters_read(const struct gate *g, struct gate_counters *ret);
 
-/* What is so at this moment: executions by where they are, breakers that refuse. */
+/* What is so at this moment: executions by where they are, breakers that refuse and those that let a probe through. */
 struct gate_standing {
     uint64_t running, waiting, parked, breakers_open, breakers_half_open;
     bool stopped;

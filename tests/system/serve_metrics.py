@@ -292,7 +292,7 @@ def breakers():
     """Two breakers open, that of the command and that of the error. A shorter cooldown in the policy makes the next run the probe of one."""
     policy = programs.dir / "breakers.yaml"
     text = "version: 1\nrates: {{executions: 1000, window: 1ms}}\nbreakers: {{failures: 3, cooldown: {}, counts: [error]}}\n"
-    for code, states, closed in (("print('begun', flush=True)\n" + FOREVER, [1, 1], 0), ("1", [1, 0], 1)):
+    for code, states, closed in (("print('begun', flush=True)\n" + FOREVER, [0, 2], 0), ("1", [0, 1], 1)):
         what, env = "closed it" if closed else "goes on", {"CORDON_STATE": str(programs.dir / f"breakers-{closed}")}
         policy.write_text(text.format("10m"))
         with Measured("--policy", str(policy), "--profile", "standard", "--timeout", "10m", "--answer", "500ms", env=env) as s:
@@ -304,7 +304,7 @@ def breakers():
             r = carried(s, code)
             want = {"gate_breaker_opened_total": 2, "gate_breaker_probed_total": 1, "gate_breaker_closed_total": closed, "gate_refused_total": 1}
             tap.eq(told(s, **want), want, f"breakers that opened are counted, the run that they refused, and the probe of one, which {what}", r)
-            tap.eq([value(s.measure(), "cordon_gate_breakers", state=w) for w in ("open", "half_open")], states, f"the states of breakers are told when the probe of one {what}")
+            tap.eq([value(s.measure(), "cordon_gate_breakers", state=w) for w in ("open", "half_open")], states, f"the states of breakers whose cooldown is over are told when the probe of one {what}")
 
 
 def pools():

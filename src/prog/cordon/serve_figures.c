@@ -31,7 +31,8 @@ static void print_gate(const struct gate *g, uint64_t slots)
     one("cordon_gate_queue", "gauge", "Executions that wait for a slot.", s.waiting);
     one("cordon_gate_parked", "gauge", "Executions that wait for a person or the arena.", s.parked);
     one("cordon_gate_stopped", "gauge", "1: cordon stop is in force.", s.stopped);
-    head("cordon_gate_breakers", "gauge", "Breakers that refuse, by state.");
+    head("cordon_gate_breakers", "gauge",
+         "Breakers: open ones refuse, half_open ones let a probe through.");
     printf("cordon_gate_breakers{state=\"open\"} %llu\n"
            "cordon_gate_breakers{state=\"half_open\"} %llu\n",
            (unsigned long long)s.breakers_open, (unsigned long long)s.breakers_half_open);
@@ -94,6 +95,7 @@ int serve_figures_print(const char *policy, struct err *err)
     if (r == 0)
         r = admin_open_bare(&admin, err);
     if (r == 0) {
+        admin.bare.breaker.cooldown_ms = context.policy->breakers.cooldown_ms;
         print_gate(admin.gate, context.policy->rates.concurrent);
         r = print_pool(&context, &broken);
         const int closed = admin_close(&admin, err);
