@@ -61,13 +61,13 @@ static bool has_room(const struct serve_client *c, enum serve_verb verb, struct 
     return err->code == 0;
 }
 
-/* A runner that waits, or a new one. */
+/* A runner that waits, or a new one: whoever only measures takes nothing from those who run something. */
 static int begin(struct serve_client *c, struct serve_job *j, const char *const *argv,
                  const struct buf *body, struct err *err)
 {
     const void *input = body && body->len ? body->data : "";
     const size_t len = body ? body->len : 0;
-    if (serve_ready_take(c->all, &j->runner, c->user, argv, input, len))
+    if (j->verb != SERVE_METRICS && serve_ready_take(c->all, &j->runner, c->user, argv, input, len))
         return 0;
     int k = serve_runner_start(&j->runner, argv[0], err);
     if (k == 0)
@@ -116,7 +116,8 @@ struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_re
         begin(c, j, w.argv, body, err) < 0)
         return NULL;
     j->used = true;
-    c->all->expects_run = q->verb == SERVE_RUN;
+    if (q->verb != SERVE_METRICS)
+        c->all->expects_run = q->verb == SERVE_RUN;
     return j;
 }
 

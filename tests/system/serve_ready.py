@@ -12,6 +12,7 @@ import termios
 import tapsys
 import traces
 from mcptest import Server, appears, bytes_of, gone, named, stat, text
+from servetest import figures
 from tapsys import Tap
 
 tap = Tap()
@@ -125,6 +126,21 @@ def takes_nothing():
     policy.write_text("version: 1\n")
 
 
+def measured():
+    """Whoever looks at the figures takes nothing from those who run something."""
+    with Server(programs, "--policy", str(policy), "--metrics", "0", env=ENV) as s:
+        port = int(s.process.stderr.readline().decode().rsplit(":", 1)[1].split("/")[0])
+        figures(port)
+        tap.eq(named(s.process.pid, "cordon-ready"), [], "figures are no request after which runners wait")
+        value(s)
+        ready = set(prepared(s))
+        for _ in range(3):
+            figures(port)
+        tap.eq(set(prepared(s) or ()), ready, "figures take none of the runners that wait")
+        value(s)
+        tap.ok(prepared(s), "after figures and a run others wait that are prepared for a run")
+
+
 def left_behind():
     """One that is stopped does not see the end of its socket."""
     s = Server(programs, "--policy", str(policy), env=ENV)
@@ -235,6 +251,7 @@ shutil.rmtree(state)
 os.rename(before, state)
 given_up()
 takes_nothing()
+measured()
 left_behind()
 tap.eq(cordon("audit", "verify").code, 0, "the audit of what came before is whole")
 cordon("pool", "stop", "--force")
