@@ -130,6 +130,20 @@ def early(who):
     s.close()
 
 
+def unjudged(who):
+    """A program that takes a while to judge: the signal is there before the verdict, as a rule."""
+    s = State(programs, who)
+    for number, words in ((signal.SIGINT, "interrupted (Ctrl-C)"), (signal.SIGTERM, "ended by SIGTERM")):
+        code, err = exits.DONE, ""
+        while code == exits.DONE:  # the verdict was quicker
+            p = s.start("check", "--profile", "standard", "-c", "y = (1, 2, 3, 4)\n" * 2900)
+            until(lambda: hears(p))
+            code, err = ended_by(p, number)
+        tap.ok(code == exits.by_signal(number) and re.fullmatch(rf"cordon check: {re.escape(words)}( before it ran)?\n", err),
+               f"{who}: a check that {signal.Signals(number).name} ends before its verdict says so, and by its status", code, err)
+    s.close()
+
+
 def readers(who):
     for args in (["policy", "show"], ["--help"], ["run", "--help"]):
         p = subprocess.Popen(programs.command(args, who), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=clean_env(who=who))
@@ -219,6 +233,7 @@ for who in users():
     short_of_host(who)
     queue(who)
     early(who)
+    unjudged(who)
     readers(who)
     colours(who)
     resumes(who)

@@ -37,7 +37,7 @@ static const struct {
     {EXIT_BUSY, EXITS_SESSION, "the session is in another call: try again"},
     {EXIT_LIMIT, EXITS_RUNS, "a limit ended it: time, memory or output"},
     {EXIT_NEVER_RAN, EXITS_RUNS, "it never ran: usage, blocked, denied or refused"},
-    {EXIT_SIGNAL + SIGINT, EXITS_RUNS, "interrupted: Ctrl-C"},
+    {EXIT_SIGNAL + SIGINT, EXITS_RUNS | EXITS_CHECK, "interrupted: Ctrl-C"},
 };
 
 void exits_print(enum exits_of of)
@@ -48,6 +48,8 @@ void exits_print(enum exits_of of)
             printf("  %-5d %s\n", table[i].status, table[i].meaning);
     if (of & EXITS_RUNS)
         puts("  else  the program's own; 128 + N if signal N ended it");
+    if (of & EXITS_CHECK)
+        puts("  else  128 + N: signal N ended it before a verdict");
 }
 
 static int of_signal(int n)

@@ -373,7 +373,9 @@ int result_check(const char *who, struct flow_request *req, bool json, struct er
     int r = find_programs(req, nest, python, sizeof nest, err);
     r = run_request(req, r, &result, err);
     if (r == 0) {
-        r = exits_verdict(result.status);
+        const int signal = result.judged ? 0 : exits_signal(req->stop);
+        r = exits_say_signal(&result, signal) ? exits_status(&result, signal)
+                                              : exits_verdict(result.status);
         if (!result.judged)
             tell_unjudged(who, json, &result);
     }
