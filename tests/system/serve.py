@@ -11,6 +11,7 @@ import sys
 import time
 import tomllib
 
+import exits
 import tapsys
 from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stat, stop, text
 from tapsys import Tap, users
@@ -476,6 +477,7 @@ def sockets():
     server = start(programs, ["--socket", str(path)])
     tap.ok(appears(lambda: connects(path)) and Connection(path).opened.get("result"), "the socket of a killed server is taken over")
     taken(folder, path)
+    replaced(folder)
     server.terminate()
     stop(server)
     folder.chmod(0o755)
@@ -493,6 +495,31 @@ def taken(folder, path):
         tap.ok(r.code == 2 and name in r.err and "no socket" in r.err and os.path.lexists(folder / name), f"--socket with a path where something else is, {name}, is refused, and that stays", r.story())
     again = tapsys.cordon(programs, ["serve", "--socket", str(path)])
     tap.eq((again.code, sorted(p.name for p in folder.iterdir())), (1, sorted(["file", "link", path.name, path.name + ".lock"])), "a refused server leaves no lock behind, and the one that serves keeps its own", again.err)
+
+
+def replaced(folder):
+    """What is at the path of a server while it serves, and is not its socket, is somebody else's."""
+    path, lock = folder / "replaced", folder / "replaced.lock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen(1)
+        r = tapsys.cordon(programs, ["serve", "--socket", str(path)])
+        tap.ok(r.code == exits.FAILED and "another program" in r.err and connects(path) and not lock.exists(), "--socket with a path at which another program listens is refused, and that goes on", r.story())
+    path.unlink()
+    first = start(programs, ["--socket", str(path)])
+    appears(lambda: connects(path))
+    lock.unlink()
+    r = tapsys.cordon(programs, ["serve", "--socket", str(path)])
+    tap.ok(r.code == exits.FAILED and "another cordon serve" in r.err and connects(path), "a second server at the same path is refused, also where somebody removed the lock of the first", r.story())
+    path.unlink()
+    second = start(programs, ["--socket", str(path)])
+    appears(lambda: connects(path))
+    first.terminate()
+    tap.ok(stop(first) == 0 and connects(path), "a server whose socket was removed ends, and that of another at the same path stays")
+    path.unlink()
+    path.write_text("precious")
+    second.terminate()
+    tap.ok(stop(second) == 0 and path.read_text() == "precious", "a file that somebody put in the place of the socket is there after the end of the server")
 
 
 def closed():

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder is opened once, and all else works on that descriptor. The lock lies beside the socket and belongs to the open
  * file, so it lives on in cordond and ends with it, however it ends; who has it may remove a socket that a dead server left.
+ * Somebody may have removed the lock, and other programs have none: a socket at which somebody listens is never removed.
  *
- * Waits: flock in lock; nobody: LOCK_NB; at once; a refusal that says who listens */
+ * Waits: connect in somebody_listens; nobody: the socket is non-blocking; at once; it counts as listening
+ *        flock in lock; nobody: LOCK_NB; at once; a refusal that says who listens */
 #include "serve_socket.h"
 
 #include "sys/fd.h"
@@ -37,17 +39,35 @@ static int open_folder(const char *path, size_t len, bool all_users, int *ret_fd
     return 0;
 }
 
-/* A socket that is there is a dead server's, or the lock says whose it is; all else is somebody's file, and not ours to remove. */
+static struct sockaddr_un address(int folder, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", folder, name);
+    return a;
+}
+
+static bool somebody_listens(int folder, const char *name)
+{
+    const struct sockaddr_un a = address(folder, name);
+    FD_AUTO fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd >= 0 && (connect(fd, (const struct sockaddr *)&a, sizeof a) == 0 || errno == EAGAIN);
+}
+
+/* A socket at which nobody listens is a dead server's, or the lock says whose it is; all else is not ours to remove. */
 static int check_name(int folder, const char *name, struct err *err)
 {
     struct stat st;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : err_sys(err, "--socket: %.80s", name);
-    return S_ISSOCK(st.st_mode)
-               ? 0
-               : err_set(err, ERR_USAGE,
-                         "--socket: %.80s is there and is no socket; remove it, or name another",
-                         name);
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(err, ERR_USAGE,
+                       "--socket: %.80s is there and is no socket; remove it, or name another",
+                       name);
+    if (somebody_listens(folder, name))
+        return err_set(err, ERR_STATE,
+                       "--socket: another cordon serve, or another program, listens at %.80s",
+                       name);
+    return 0;
 }
 
 static int lock(int folder, const char *name, int *ret_fd, struct err *err)
@@ -65,12 +85,12 @@ static int lock(int folder, const char *name, int *ret_fd, struct err *err)
 
 static int bind_at(int folder, const char *name, bool all_users, int *ret_fd, struct err *err)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", folder, name);
+    const struct sockaddr_un a = address(folder, name);
     FD_AUTO fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const mode_t before = umask(all_users ? 0111 : 0177);
     const bool good = fd >= 0 && (unlinkat(folder, name, 0) == 0 || errno == ENOENT) &&
-                      bind(fd, (struct sockaddr *)&a, sizeof a) == 0 && listen(fd, BACKLOG) == 0;
+                      bind(fd, (const struct sockaddr *)&a, sizeof a) == 0 &&
+                      listen(fd, BACKLOG) == 0;
     umask(before);
     if (!good)
         return err_sys(err, "--socket: %.80s", name);

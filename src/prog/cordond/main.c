@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "programs.h"
 #include "serve/daemon.h"
+#include "sys/fd.h"
+#include "sys/state.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -90,10 +92,12 @@ int main(int argc, char **argv)
                                     .metrics = has(w, 'm') ? METRICS : -1};
     signal(SIGPIPE, SIG_IGN);
     close_range(SOCKET, ~0U, CLOSE_RANGE_CLOEXEC); /* for us alone: not for what we start */
+    /* what is there at our end may be somebody else's: held open, the number of ours is not given again */
+    FD_AUTO own = argv[NAME][0] ? openat(FOLDER, argv[NAME], O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
     int r = programs_find("cordon-front", front, sizeof front, &err);
     if (r == 0)
         r = serve_daemon(&config, &ways, &err);
-    if (argv[NAME][0]) /* the lock is still ours: it can be nobody else's socket */
+    if (own >= 0 && state_is_same(FOLDER, argv[NAME], own))
         (void)unlinkat(FOLDER, argv[NAME], 0);
     return r < 0 ? complain(err.msg, 1) : 0;
 }
