@@ -135,7 +135,7 @@
 #define LIMIT_IMAGE_SIDE   800         /* pixels of its longer side as it is shown */
 #define LIMIT_IMAGE_SENT   (8 * MIB)   /* what is made of it for a terminal or a client */
 #define LIMIT_IMAGE_MEMORY (512 * MIB) /* of cordon-image */
-#define LIMIT_IMAGE_MS     5000ULL     /* cordon-image for one; then it is killed */
+#define LIMIT_IMAGE_MS     5000ULL     /* cordon-image for all of one call; then it is killed */
 #define LIMIT_IMAGES       4           /* of one block */
 
 /* Processes that listen, cordond and the fronts of HTTP: until the next try, where a client could not be accepted. */

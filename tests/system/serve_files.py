@@ -178,6 +178,14 @@ def pictures(who):
         tap.eq([b["name"] for b in blocks(t("execute_code", code=PNG, session_id=one), "resource_link")], ["/workspace/note.txt"], f"{who}: what is shown is not linked, too")
 
 
+def slow_pictures(who):
+    """A picture of 40 megapixels that lacks its last bytes, under 300 names: none is shown, and each takes as long as a good one."""
+    with Server(programs, "--profile", "standard", "--answer", f"{20 * tapsys.SLOW}s", who=who) as s:
+        r = Tools(s)("execute_code", code=PNG + "import os\nopen('0.png', 'wb').write(png(6300, 6300)[:-100])\nfor n in range(1, 300):\n    os.link('0.png', f'{n}.png')")
+        tap.ok(content(r)["status"] == "ok" and len(content(r)["files"]) == 303 and len(blocks(r, "image")) <= 1,
+               f"{who}: pictures that take long to decode and cannot be shown do not hold up the answer of a run", text(r)[:600])
+
+
 def other_pictures(who):
     """JPEG, GIF and WebP: read by cordon-image as PNG is, and sent as a PNG of its own."""
     files = {"wide" + p.suffix: p.read_bytes() for p in sorted(PICTURES.glob("image_*/wide.*")) if p.suffix != ".png"}
@@ -378,6 +386,7 @@ for user in users():
     closed_meanwhile(user)
     roles(user)
     if user == users()[-1]:
+        slow_pictures(user)
         breakers(user)
     tap.eq(tapsys.cordon(programs, ["audit", "verify"], user).code, 0, f"{user}: the audit of all of it is whole")
     tapsys.cordon(programs, ["pool", "stop", "--force"], user)

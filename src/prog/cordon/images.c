@@ -3,9 +3,11 @@
  * characters. What cordon-image made is checked here all the same: it has read a guest's file, and a sequence of its own
  * would be the terminal's to obey.
  *
- * Waits: sys_child_wait in make_picture; cordon-image; LIMIT_IMAGE_MS; it is killed, and the picture is only named */
+ * Waits: sys_child_wait in make_picture; cordon-image; LIMIT_IMAGE_MS for all pictures of a call; it is killed, and the
+ *          picture is only named */
 #include "images.h"
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "events.h"
 #include "flow/take.h"
@@ -85,19 +87,27 @@ _Noreturn static void become_image(const char *program, int file, int made, enum
     sys_child_exec(argv, env, fds, 3, true, parent);
 }
 
-/* OUT: what cordon-image makes of FILE. -1: nothing. */
-static int make_picture(int file, enum images how, struct buf *out)
+/* When the pictures of this call have had their time, all together: one that cannot be decoded takes as long as one that can, and
+ * a program can leave a thousand of them under a thousand names of one file. */
+static uint64_t last_instant(void)
+{
+    return clock_now_ns() + LIMIT_IMAGE_MS * CLOCK_NS_PER_MS;
+}
+
+/* OUT: what cordon-image makes of FILE until then. -1: nothing. */
+static int make_picture(int file, enum images how, uint64_t until, struct buf *out)
 {
     char program[4096];
     struct err err = ERR_INIT;
     int status = 0;
-    FD_AUTO made = memfd_create("image", MFD_CLOEXEC);
+    const uint64_t now = clock_now_ns();
+    FD_AUTO made = now < until ? memfd_create("image", MFD_CLOEXEC) : -1;
     if (made < 0 || programs_find("cordon-image", program, sizeof program, &err) < 0)
         return -1;
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         become_image(program, file, made, how, parent);
-    if (pid < 0 || sys_child_wait(pid, LIMIT_IMAGE_MS, &status) < 0 || status != 0)
+    if (pid < 0 || sys_child_wait(pid, (until - now) / CLOCK_NS_PER_MS, &status) < 0 || status != 0)
         return -1;
     return fd_read_back(made, out) < 0 ? -1 : 0;
 }
@@ -151,7 +161,7 @@ static int put_sequence(enum images how, const struct buf *picture, struct buf *
 }
 
 /* False: it cannot be shown. */
-static bool show(enum images how, int workspace, const char *path)
+static bool show(enum images how, int workspace, const char *path, uint64_t until)
 {
     struct stat st;
     struct err err = ERR_INIT;
@@ -161,7 +171,7 @@ static bool show(enum images how, int workspace, const char *path)
         return false;
     buf_init(&picture, LIMIT_IMAGE_SENT);
     buf_init(&out, 2 * LIMIT_IMAGE_SENT);
-    const bool made = make_picture(file, how, &picture) == 0 && picture.len &&
+    const bool made = make_picture(file, how, until, &picture) == 0 && picture.len &&
                       put_sequence(how, &picture, &out) == 0 && buf_str(&out, "\n") == 0;
     if (made) {
         writer_ceiling(out.len + MIB);
@@ -190,7 +200,7 @@ bool images_can_show(const char *type)
     return false;
 }
 
-bool images_event(int workspace, const char *path, const char *shown)
+static bool event_until(int workspace, const char *path, const char *shown, uint64_t until)
 {
     struct stat st;
     struct err err = ERR_INIT;
@@ -199,7 +209,7 @@ bool images_event(int workspace, const char *path, const char *shown)
     if (file < 0)
         return false;
     buf_init(&picture, LIMIT_IMAGE_SENT);
-    const size_t len = make_picture(file, IMAGES_KITTY, &picture) == 0 ? picture.len : 0;
+    const size_t len = make_picture(file, IMAGES_KITTY, until, &picture) == 0 ? picture.len : 0;
     char *text = len ? malloc(BASE64_ENCODE_RAW_LENGTH(len)) : NULL;
     if (text) {
         base64_encode_raw(text, len, (const uint8_t *)picture.data);
@@ -210,21 +220,28 @@ bool images_event(int workspace, const char *path, const char *shown)
     return text != NULL;
 }
 
+bool images_event(int workspace, const char *path, const char *shown)
+{
+    return event_until(workspace, path, shown, last_instant());
+}
+
 void images_events(int files, const struct flow_result *result)
 {
     static const char below[] = "/workspace/";
+    const uint64_t until = last_instant();
     size_t shown = 0;
     FD_AUTO workspace = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     for (size_t i = 0; workspace >= 0 && i < result->file_count && shown < LIMIT_IMAGES; i++) {
         const struct flow_file *f = &result->files[i];
         if (images_can_show(f->type) && strncmp(f->path, below, sizeof below - 1) == 0)
-            shown += images_event(workspace, f->path + sizeof below - 1, f->path);
+            shown += event_until(workspace, f->path + sizeof below - 1, f->path, until);
     }
 }
 
 void images_show(enum images how, int files, const char *session, const struct flow_result *result)
 {
     static const char below[] = "/workspace/";
+    const uint64_t until = last_instant();
     size_t shown = 0;
     FD_AUTO workspace = openat(files, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     for (size_t i = 0; i < result->file_count && shown < LIMIT_IMAGES; i++) {
@@ -234,7 +251,7 @@ void images_show(enum images how, int files, const char *session, const struct f
         shown++;
         const bool can = images_can_show(f->type) && strncmp(f->path, below, sizeof below - 1) == 0;
         if (how != IMAGES_NAMED && can && workspace >= 0)
-            (void)show(how, workspace, f->path + sizeof below - 1);
+            (void)show(how, workspace, f->path + sizeof below - 1, until);
         name(f, session);
     }
 }
