@@ -43,6 +43,33 @@ uint64_t tools_number(const struct tools_call *c, const char *name, uint64_t oth
     return json_is_integer(v) ? (uint64_t)json_integer_value(v) : otherwise;
 }
 
+/* SHOWN is in the answer, too, marked: at most four times as long. */
+static size_t room_beside(const char *shown)
+{
+    const size_t beside = KIB + 4 * strlen(shown);
+    return beside < LIMIT_ANSWER ? LIMIT_ANSWER - beside : 0;
+}
+
+static size_t size_of(const json_t *v)
+{
+    return json_dumpb(v, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
+bool tools_fits(const json_t *text, const char *shown)
+{
+    return size_of(text) <= room_beside(shown);
+}
+
+bool tools_add(struct tools_call *c, json_t *list, json_t *one, const char *shown)
+{
+    c->listed += size_of(one) + 1;
+    const bool fits = one && c->listed <= room_beside(shown);
+    if (fits)
+        json_array_append(list, one);
+    json_decref(one);
+    return fits;
+}
+
 static enum tools_end do_echo(struct tools_call *c)
 {
     c->answer = json_incref(c->args);

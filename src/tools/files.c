@@ -27,6 +27,20 @@ static size_t whole(const unsigned char *s, size_t len, uint64_t most)
     return at;
 }
 
+/* As much of BYTES as fits the answer once it is marked: a character that is shown by its name takes more room. *RET: how much that is. */
+static json_t *mark_fitting(struct tools_call *c, const struct buf *bytes, uint64_t limit,
+                            const char *shown, size_t *ret)
+{
+    for (;; limit /= 2) {
+        c->neutralised = 0;
+        *ret = whole((const unsigned char *)bytes->data, bytes->len, limit);
+        json_t *text = tools_mark(c, bytes->data, *ret);
+        if (!text || limit < 2 || tools_fits(text, shown))
+            return text;
+        json_decref(text);
+    }
+}
+
 enum tools_end tools_do_read(struct tools_call *c)
 {
     struct tools_place p;
@@ -45,12 +59,13 @@ enum tools_end tools_do_read(struct tools_call *c)
     if (end == TOOLS_OK)
         end = tools_read(c, fd, offset, room, &bytes);
     if (end == TOOLS_OK) {
-        const size_t n = whole((const unsigned char *)bytes.data, bytes.len, limit);
+        size_t n;
+        json_t *text = mark_fitting(c, &bytes, limit, p.shown, &n);
         const uint64_t size = (uint64_t)st.st_size, next = offset + n;
         c->answer =
-            json_pack("{s:o?, s:s, s:I, s:I, s:o}", "text", tools_mark(c, bytes.data, n), "source",
-                      p.shown, "bytes", (json_int_t)size, "offset", (json_int_t)offset,
-                      "next_offset", next < size ? json_integer((json_int_t)next) : json_null());
+            json_pack("{s:o?, s:s, s:I, s:I, s:o}", "text", text, "source", p.shown, "bytes",
+                      (json_int_t)size, "offset", (json_int_t)offset, "next_offset",
+                      next < size ? json_integer((json_int_t)next) : json_null());
     }
     buf_done(&bytes);
     tools_place_close(&p);
@@ -85,9 +100,11 @@ enum tools_end tools_do_list(struct tools_call *c)
         const bool there = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
         cut = cut || (there && json_array_size(names) == NAMES_MAX);
         if (there && !cut)
-            json_array_append_new(
-                names, json_pack("{s:o?, s:s, s:I}", "name", tools_mark(c, name, strlen(name)),
-                                 "kind", kind(st.st_mode), "bytes", (json_int_t)st.st_size));
+            cut =
+                !tools_add(c, names,
+                           json_pack("{s:o?, s:s, s:I}", "name", tools_mark(c, name, strlen(name)),
+                                     "kind", kind(st.st_mode), "bytes", (json_int_t)st.st_size),
+                           p.shown);
         free(all[i]);
     }
     free(all);

@@ -35,6 +35,7 @@ struct tools_call {
     json_t *answer;               /* what the tool gives; NULL: nothing yet */
     char refusal[400];            /* or why it does not */
     uint64_t neutralised;         /* characters and markers in the answer that were replaced */
+    size_t listed;                /* bytes of the answer that its list takes */
 };
 
 enum tools_end tools_refuse(struct tools_call *c, const char *fmt, ...)
@@ -47,6 +48,11 @@ enum tools_end tools_do(struct tools_call *c);
 
 const char *tools_text(const struct tools_call *c, const char *name, const char *otherwise);
 uint64_t tools_number(const struct tools_call *c, const char *name, uint64_t otherwise);
+
+/* What does not fit an answer beside the name of SHOWN is left for another call, and the answer says so: whoever chose the names may have chosen
+ * them so long that no answer had room for all. tools_add takes ONE; false: it is not in LIST. */
+bool tools_fits(const json_t *text, const char *shown);
+bool tools_add(struct tools_call *c, json_t *list, json_t *one, const char *shown);
 
 /* ---- schema.c ---- */
 
@@ -133,6 +139,7 @@ struct tools_walk {
     bool (*visit)(void *ctx, int dir, const char *name, const char *shown, const struct stat *st);
     uint64_t left; /* names that may still be looked at */
     bool cut;      /* some were not */
+    uint64_t shut; /* folders that could not be opened */
 };
 void tools_walk(struct tools_walk *w, int folder, const char *shown);
 /* All names of FOLDER but the dots, sorted, each and the array to be freed; -1: errno says why. */

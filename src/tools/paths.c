@@ -231,6 +231,8 @@ static bool walk(struct tools_walk *w, int folder, const char *shown, int depth)
                                 : -1;
             if (below >= 0)
                 more = walk(w, below, path, depth + 1);
+            else if (more && S_ISDIR(st.st_mode)) /* shut, or a link by now */
+                w->shut++;
         }
         free(names[i]);
     }

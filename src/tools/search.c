@@ -23,7 +23,7 @@
 
 struct finding {
     struct tools_call *c;
-    const char *pattern;
+    const char *pattern, *below;
     json_t *found;
     bool cut;
 };
@@ -35,14 +35,14 @@ static bool look_at_name(void *ctx, int dir, const char *name, const char *shown
     (void)dir;
     if (fnmatch(f->pattern, name, 0) != 0)
         return true;
-    f->cut = json_array_size(f->found) == FOUND_MAX;
-    if (f->cut)
-        return false;
-    json_array_append_new(f->found, json_pack("{s:o?, s:s, s:I}", "path",
-                                              tools_mark(f->c, shown, strlen(shown)), "kind",
-                                              S_ISDIR(st->st_mode) ? "folder" : "file", "bytes",
-                                              (json_int_t)st->st_size));
-    return true;
+    f->cut =
+        json_array_size(f->found) == FOUND_MAX ||
+        !tools_add(f->c, f->found,
+                   json_pack("{s:o?, s:s, s:I}", "path", tools_mark(f->c, shown, strlen(shown)),
+                             "kind", S_ISDIR(st->st_mode) ? "folder" : "file", "bytes",
+                             (json_int_t)st->st_size),
+                   f->below);
+    return !f->cut;
 }
 
 enum tools_end tools_do_find(struct tools_call *c)
@@ -55,9 +55,10 @@ enum tools_end tools_do_find(struct tools_call *c)
     if (end == TOOLS_OK)
         end = tools_open_folder(c, &p, &fd);
     if (end == TOOLS_OK) {
+        f.below = p.shown;
         tools_walk(&w, fd, p.shown);
         c->answer = json_pack("{s:O, s:s, s:b}", "found", f.found, "source", p.shown, "cut",
-                              f.cut || w.cut);
+                              f.cut || w.cut || w.shut);
     }
     json_decref(f.found);
     tools_place_close(&p);
@@ -72,6 +73,7 @@ struct grepping {
     pcre2_match_data *data;
     pcre2_match_context *bounds;
     json_t *matches;
+    const char *below;
     uint64_t files, skipped; /* read; too large, or not to be opened */
     enum tools_end end;
     bool cut;
@@ -80,14 +82,14 @@ struct grepping {
 static bool add_match(struct grepping *g, const char *shown, json_int_t line, const char *text,
                       size_t len)
 {
-    g->cut = json_array_size(g->matches) >= g->c->limits[TOOLS_GREP_MATCHES];
-    if (g->cut)
-        return false;
-    json_array_append_new(
-        g->matches,
-        json_pack("{s:o?, s:I, s:o?}", "path", tools_mark(g->c, shown, strlen(shown)), "line", line,
-                  "text", tools_mark(g->c, text, len < LINE_MAX_SHOWN ? len : LINE_MAX_SHOWN)));
-    return true;
+    const size_t most = len < LINE_MAX_SHOWN ? len : LINE_MAX_SHOWN;
+    g->cut =
+        json_array_size(g->matches) >= g->c->limits[TOOLS_GREP_MATCHES] ||
+        !tools_add(g->c, g->matches,
+                   json_pack("{s:o?, s:I, s:o?}", "path", tools_mark(g->c, shown, strlen(shown)),
+                             "line", line, "text", tools_mark(g->c, text, most)),
+                   g->below);
+    return !g->cut;
 }
 
 /* False: enough, or the expression is refused. */
@@ -168,6 +170,7 @@ static enum tools_end grep_place(struct grepping *g, struct tools_place *p)
     struct tools_walk w = {.ctx = g, .visit = grep_file, .left = NAMES_MAX};
     struct stat st;
     FD_AUTO fd = -1;
+    g->below = p->shown;
     if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return tools_refuse(g->c, "there is no %.200s", p->shown);
     if (S_ISDIR(st.st_mode)) {
@@ -182,6 +185,7 @@ static enum tools_end grep_place(struct grepping *g, struct tools_place *p)
         (void)grep_file(g, p->dir, p->name, p->shown, &st);
     }
     g->cut = g->cut || w.cut;
+    g->skipped += w.shut;
     return g->end;
 }
 

@@ -94,6 +94,7 @@ def files(who):
         tap.ok(r["isError"] and "parenthesis" in text(r), f"{who}: an expression that is wrong is an error that says where", r)
         if who == users()[-1]:
             refused(who, t, one)
+            names(who, t)
         fork = content(t("session", action="fork", session_id=one))["session_id"]
         t("write_file", session_id=fork, path="empty", text="of the fork")
         tap.eq((content(t("read_file", session_id=fork, path="empty"))["text"], content(t("read_file", session_id=one, path="empty"))["text"]), ("of the fork", ""),
@@ -132,6 +133,31 @@ def refused(who, t, one):
     for more, word in (({"path": "a", "offset": -1}, "offset"), ({"path": "a", "encoding": "utf-16"}, "encoding"), ({"path": "a", "mode": "w"}, "mode"), ({}, "path")):
         r = t("read_file", session_id=one, **more)
         tap.ok(r["isError"] and word in text(r), f"{who}: read_file with {more} is an error that names {word}", r)
+
+
+def names(who, t):
+    """Names and texts that are as long as they can be are cut, and the rest is asked for by another call."""
+    one = t.new()
+    t("execute_code", session_id=one, code="""import os
+os.mkdir('long'); os.mkdir('shut')
+for i in range(900):
+    open(b'long/%03d' % i + b'\\xff' * 250, 'w').write('x\\n' * 2)
+open('shown', 'w').write(chr(0x202e) * 50000)
+open('shut/x', 'w').write('x')
+open('large', 'w').truncate(9 << 20)
+os.chmod('shut', 0)""")
+    for tool, key, more in (("list_files", "names", {}), ("search_files", "found", {"pattern": "*", "what": "names"})):
+        r = t(tool, session_id=one, path="long", **more)
+        told = content(r).get(key, [])
+        tap.ok(r["isError"] is False and content(r).get("cut") is True and 100 < len(told) < 900 and "more" in text(r), f"{who}: {tool} cuts a list of names that would not fit, and says so", text(r)[:300])
+    got, at = "", 0
+    while at is not None and len(got) < 400000:
+        r = t("read_file", session_id=one, path="shown", offset=at)
+        got, at = got + content(r).get("text", "?" * 400000), content(r).get("next_offset")
+    tap.eq(got, "<U+202E>" * 50000, f"{who}: a text that grows when it is marked is read in several parts, and nothing of it is lost")
+    r = t("search_files", session_id=one, pattern="nothing")
+    tap.ok(content(r).get("skipped") == 2 and "2 files or folders were not searched" in text(r),
+           f"{who}: a search that cannot look into a folder or a file does not say that nothing is there", r)
 
 
 def links(who, s, t, one):

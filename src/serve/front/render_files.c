@@ -60,6 +60,9 @@ static void tell_found(struct serve_text *t, const json_t *o)
     serve_text_add(t, "%zu found below %.800s%s\n", json_array_size(lines) + json_array_size(names),
                    string(o, "source"),
                    json_is_true(json_object_get(o, "cut")) ? ", and there are more" : "");
+    if (number(o, "skipped"))
+        serve_text_add(t, "%lld files or folders were not searched: larger than 8 MB, or shut\n",
+                       number(o, "skipped"));
     json_array_foreach(lines, i, v) serve_text_add(t, "%.400s:%lld: %.700s\n", string(v, "path"),
                                                    number(v, "line"), string(v, "text"));
     json_array_foreach(names, i, v) serve_text_add(
