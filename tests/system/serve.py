@@ -114,6 +114,21 @@ def malformed():
         for data, code, what in rows:
             got = s.raw(data)
             tap.eq([code_of(r) for r in got or []], [code], f"{what} is answered with {code}", data[:80])
+        whose = [
+            (b'{"jsonrpc":"2.0","id":8,"method":"ping","params":{"x":"\\ud800"}}\n', 8, "a request with half a surrogate"),
+            (b'{"jsonrpc":"2.0","method":"ping","params":{"x":9223372036854775808,"id":7}, "id" : "a\\"b" }\n', 'a"b', "a request with an integer of 64 bits"),
+            (b'{"method":"ping","params":' + b"[" * 40 + b"]" * 40 + b',"id":-9}\n', -9, "a request of forty brackets within each other"),
+            (b'{"method":"ping","params":{"x":1,"x":2},"id":10}\n', 10, "a request with an argument twice"),
+            (b'{"id":11,"id":12,"method":"ping"}\n', None, "a request with two ids"),
+            (b'{"id":13,"method":"ping"}{}\n', None, "a request with something behind it"),
+            (b'{"id":14,"method":"ping","params":{"x":1e400}\n', None, "a request that is cut"),
+            (b'{"id":15,"result":{"x":1e400}}\n', None, "an answer, which is no request"),
+            (b'{"id":123456789012345678901234567890,"method":"ping"}\n', None, "a request whose id is beyond all"),
+            (b'["id":16,"method":1e400]\n', None, "an array"),
+        ]
+        for data, number, what in whose:
+            got = s.raw(data)
+            tap.eq([(code_of(r), r.get("id")) for r in got or []], [(-32700, number)], f"{what} is answered with -32700 and " + ("no id" if number is None else "its id"), data[:80])
         s.write(b"\n  \r\n")
         s.write({"jsonrpc": "2.0", "id": "a", "result": {}})
         s.tell("notifications/nothing")

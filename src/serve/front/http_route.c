@@ -115,8 +115,9 @@ static void not_json(struct serve_http *h, struct http_conn *c, const char *why)
         serve_http_refuse(c, 503, NULL);
         return;
     }
-    const struct serve_reply nobody = {.id = "null", .sink = &x->sink, .talk = &x->talk};
-    serve_reply_error(h->front, &nobody, SERVE_PARSE_ERROR, why);
+    struct serve_reply whose = {.sink = &x->sink, .talk = &x->talk};
+    serve_rpc_whose(c->body.data ? c->body.data : "", c->body.len, whose.id);
+    serve_reply_error(h->front, &whose, SERVE_PARSE_ERROR, why);
 }
 
 static bool body_is_modern(json_t *message)

@@ -367,6 +367,10 @@ bool serve_http_says(const struct http_head *q, const char *name, const char *bo
 #define SERVE_META "io.modelcontextprotocol/"
 /* NULL: WHY (of 240 bytes) says what is wrong with it. */
 json_t *serve_rpc_parse(const char *text, size_t len, char *why);
+/* A string or an integer, as JSON; false: neither, or too long. */
+bool serve_rpc_id(const json_t *v, char out[LIMIT_SERVE_ID + 1]);
+/* The id of the request that TEXT, which is no message, was meant to be; null where that is not certain. */
+void serve_rpc_whose(const char *text, size_t len, char id[LIMIT_SERVE_ID + 1]);
 void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve_sink *sink,
                     json_t *message);
 

@@ -54,8 +54,7 @@ static bool blank(const char *text, size_t len)
     return i == len;
 }
 
-/* A string or an integer, as JSON; false: neither, or too long. */
-static bool take_id(const json_t *v, char out[LIMIT_SERVE_ID + 1])
+bool serve_rpc_id(const json_t *v, char out[LIMIT_SERVE_ID + 1])
 {
     if (!json_is_string(v) && !json_is_integer(v))
         return false;
@@ -234,7 +233,7 @@ static bool find_era(struct serve_front *f, struct serve_message *m)
                           "clientCapabilities; or initialize first (2025-11-25 and older)");
         return false;
     }
-    if (token && !take_id(token, m->token)) {
+    if (token && !serve_rpc_id(token, m->token)) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           "params._meta.progressToken must be a short string or an integer");
         return false;
@@ -274,7 +273,7 @@ static void notification(struct serve_front *f, const struct serve_message *m)
 {
     char id[LIMIT_SERVE_ID + 1];
     if (strcmp(m->method, "notifications/cancelled") == 0 && m->params &&
-        take_id(json_object_get(m->params, "requestId"), id))
+        serve_rpc_id(json_object_get(m->params, "requestId"), id))
         serve_calls_cancel(f, m->to.talk, id);
 }
 
@@ -294,7 +293,7 @@ static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sin
     json_t *id = json_is_object(v) ? json_object_get(v, "id") : NULL;
     const char *version = json_is_object(v) ? text_of(v, "jsonrpc") : NULL;
     if (id)
-        m.has_id = take_id(id, m.to.id);
+        m.has_id = serve_rpc_id(id, m.to.id);
     m.method = json_is_object(v) ? text_of(v, "method") : NULL;
     m.params = json_is_object(v) ? json_object_get(v, "params") : NULL;
     if (!json_is_object(v) || !version || strcmp(version, "2.0") != 0)
@@ -388,16 +387,18 @@ int serve_front_too_long(struct serve_front *f, struct err *err)
 
 int serve_front_message(struct serve_front *f, const char *text, size_t len, struct err *err)
 {
-    const struct serve_reply nobody = {
-        .id = "null", .talk = &f->talk, .sink = &f->lines.sink, .version = SERVE_2026_07_28};
+    struct serve_reply whose = {
+        .talk = &f->talk, .sink = &f->lines.sink, .version = SERVE_2026_07_28};
     char why[240];
     if (blank(text, len))
         return 0;
     json_t *v = serve_rpc_parse(text, len, why);
-    if (v)
+    if (v) {
         serve_rpc_take(f, &f->talk, &f->lines.sink, v);
-    else
-        serve_reply_error(f, &nobody, SERVE_PARSE_ERROR, why);
+    } else {
+        serve_rpc_whose(text, len, whose.id);
+        serve_reply_error(f, &whose, SERVE_PARSE_ERROR, why);
+    }
     json_decref(v);
     return ended(f, err);
 }
