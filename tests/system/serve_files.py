@@ -95,6 +95,7 @@ def files(who):
         if who == users()[-1]:
             refused(who, t, one)
             names(who, t)
+            full(who, t)
         fork = content(t("session", action="fork", session_id=one))["session_id"]
         t("write_file", session_id=fork, path="empty", text="of the fork")
         tap.eq((content(t("read_file", session_id=fork, path="empty"))["text"], content(t("read_file", session_id=one, path="empty"))["text"]), ("of the fork", ""),
@@ -158,6 +159,32 @@ os.chmod('shut', 0)""")
     r = t("search_files", session_id=one, pattern="nothing")
     tap.ok(content(r).get("skipped") == 2 and "2 files or folders were not searched" in text(r),
            f"{who}: a search that cannot look into a folder or a file does not say that nothing is there", r)
+
+
+def full(who, t):
+    """Which of its limits a session has reached is told by its name."""
+    one = t.new()
+    for code, word in (("n = 0\ntry:\n    while True:\n        open(f'/tmp/{n}', 'w').close()\n        n += 1\nexcept OSError:\n    pass", "files and folders"),
+                       ("import os\nfor n in os.listdir('/tmp'):\n    os.unlink('/tmp/' + n)\ntry:\n    with open('/tmp/b', 'wb') as f:\n        while True:\n            f.write(bytes(1 << 20))\nexcept OSError:\n    pass", "bytes")):
+        t("execute_code", session_id=one, code=code)
+        r = t("write_file", session_id=one, path="more", text="x" * 10000)
+        tap.ok(r["isError"] and "does not fit" in text(r) and word in text(r).split("may")[-1] and "remove some" in text(r), f"{who}: write_file where no {word} are left says so, and what to do", text(r))
+
+
+def recorded(who):
+    """What was asked for and not done is in the audit as what was done is."""
+    tapsys.cordon(programs, ["workspace", "create", "tried"], who)
+    with Server(programs, "--profile", "standard", "--workspaces", "tried", who=who) as s:
+        t = Tools(s)
+        one = t.new(workspace="tried")
+        t("execute_code", session_id=one, code="import os\nos.symlink('/etc/passwd', 'out')")
+        for tool, more in (("read_file", {"path": "out"}), ("read_file", {"path": "../etc/shadow"}), ("list_files", {"path": "nowhere"}), ("search_files", {"path": "out", "pattern": "x"}),
+                           ("write_file", {"path": "out/x", "text": "x"}), ("snapshot", {"action": "restore", "snapshot": "never"})):
+            t(tool, session_id=one, **more)
+    records = [json.loads(line) for line in tapsys.cordon(programs, ["audit", "tail", "--json"], who).out.splitlines()]
+    kept = [(e["args"]["event"], e["args"]["from"], bool(e["reason"])) for e in records if e["kind"] == "session" and e["session"] == one and e["status"] == "error"]
+    tap.eq(kept, [("got", "out", True), ("got", "../etc/shadow", True), ("listed", "nowhere", True), ("searched", "out", True), ("put", "out/x", True), ("restore", "never", True)],
+           f"{who}: each call about files that failed is on record, with its reason")
 
 
 def links(who, s, t, one):
@@ -410,6 +437,7 @@ for user in users():
     put_in_workspace(user)
     only_its_own(user)
     closed_meanwhile(user)
+    recorded(user)
     roles(user)
     if user == users()[-1]:
         slow_pictures(user)

@@ -119,6 +119,11 @@ int session_fork(struct session_context *h, const char *from, const char *name);
 ERR_MUST_USE int session_note(struct session_context *h, const char *event, const char *session,
                               const char *from, const char *role, struct err *err);
 
+/* The same of what was asked for and not done; WHY is the reason of the record. */
+ERR_MUST_USE int session_note_failed(struct session_context *h, const char *event,
+                                     const char *session, const char *from, const char *role,
+                                     const char *why, struct err *err);
+
 /* Whether there is room for such a record, which names WHAT (may be NULL). Otherwise what it would tell must not be done. */
 ERR_MUST_USE int session_note_room(struct session_context *h, const char *what, struct err *err);
 

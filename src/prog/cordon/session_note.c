@@ -51,6 +51,13 @@ int session_note(struct session_context *h, const char *event, const char *sessi
     return note(h, event, session, from, role, 0, NULL, err);
 }
 
+int session_note_failed(struct session_context *h, const char *event, const char *session,
+                        const char *from, const char *role, const char *why, struct err *err)
+{
+    const struct audit_outcome failed = {.status = "error", .reason = why};
+    return note(h, event, session, from, role, 0, &failed, err);
+}
+
 /* One that did not rest has broken a limit, and its record says which. */
 static int note_end(void *ctx, const struct pool_ended *e, struct err *err)
 {

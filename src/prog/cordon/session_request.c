@@ -240,6 +240,20 @@ static int take_words(struct session_request *q, const struct action *a, const s
     return 0;
 }
 
+/* What was tried is on record as what was done is: a link that leads out is where somebody looked. */
+static int fail(const struct session_request *q, const struct action *a, const char *hint)
+{
+    struct err err = ERR_INIT;
+    char why[400];
+    const bool said = !q->err.code && q->answer.len > 2; /* by cordon-tool, as JSON */
+    snprintf(why, sizeof why, "%.*s", said ? (int)(q->answer.len - 2) : (int)sizeof q->err.msg,
+             said ? q->answer.data + 1 : q->err.msg);
+    if (session_note_failed(q->h, a->event, q->session, q->path ? q->path : q->words[0],
+                            q->h->jail.role, why, &err) < 0)
+        result_complain(q->h->who, err.msg);
+    return print_error(q, "error", NULL, q->err.code ? q->err.msg : NULL, hint);
+}
+
 static int carry_out(struct session_request *q, const struct action *a, const struct text *text)
 {
     int status = EXIT_FAILED;
@@ -253,14 +267,14 @@ static int carry_out(struct session_request *q, const struct action *a, const st
         (void)session_request_lend(q, a->lent);
     if (!q->lent)
         return EXIT_FAILED;
-    if (q->status == 0)
-        q->status = session_note(q->h, a->event, q->session, q->path ? q->path : q->words[0],
-                                 q->h->jail.role, &q->err);
     if (q->status < 0)
-        return print_error(q, "error", NULL, q->err.code ? q->err.msg : NULL,
-                           a->lent == session_request_read || a->lent == session_request_list
-                               ? "list_files tells what is there"
-                               : NULL);
+        return fail(q, a,
+                    a->lent == session_request_read || a->lent == session_request_list
+                        ? "list_files tells what is there"
+                        : NULL);
+    if (session_note(q->h, a->event, q->session, q->path ? q->path : q->words[0], q->h->jail.role,
+                     &q->err) < 0)
+        return print_error(q, "error", NULL, q->err.msg, NULL);
     return print_answer(q, a->name);
 }
 
@@ -283,8 +297,10 @@ int session_request(struct session_context *h, const char *session, const char *
     buf_init(&q.answer, 2 * LIMIT_SERVE_FILE + 64 * KIB);
     if (i == COUNT)
         r = result_usage(h->who, &err);
-    else if (r < 0 || take_words(&q, &actions[i], &text, &err) < 0)
+    else if (r < 0)
         r = print_error(&q, "error", NULL, r == ERR_LIMIT ? "it is too long" : err.msg, NULL);
+    else if (take_words(&q, &actions[i], &text, &q.err) < 0)
+        r = fail(&q, &actions[i], NULL);
     else
         r = carry_out(&q, &actions[i], &text);
     buf_done(&q.answer);

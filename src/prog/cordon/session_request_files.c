@@ -211,11 +211,25 @@ void session_request_read(void *request, int files, uint64_t disk)
 
 /* ---- writing ---- */
 
-static bool is_full(int files, size_t len)
+/* Which of its two limits the file system of the session has reached, if one: bytes or files. */
+static int told_full(int files, size_t len, uint64_t disk, struct err *err)
 {
     struct statvfs fs;
-    return fstatvfs(files, &fs) == 0 &&
-           (fs.f_ffree == 0 || (uint64_t)fs.f_bavail * fs.f_frsize < len + 4 * KIB);
+    const struct err none = ERR_INIT;
+    if (fstatvfs(files, &fs) < 0)
+        return err->code;
+    const bool bytes = (uint64_t)fs.f_bavail * fs.f_frsize < len + 4 * KIB;
+    if (!bytes && fs.f_ffree > 0)
+        return err->code;
+    *err = none;
+    return bytes ? err_set(err, ERR_USAGE,
+                           "it does not fit: the files of the session may take %llu bytes; "
+                           "remove some",
+                           (unsigned long long)disk)
+                 : err_set(err, ERR_USAGE,
+                           "it does not fit: the session may have %llu files and folders, and has "
+                           "them; remove some",
+                           (unsigned long long)fs.f_files);
 }
 
 void session_request_write(void *request, int files, uint64_t disk)
@@ -237,17 +251,8 @@ void session_request_write(void *request, int files, uint64_t disk)
     q->status = fd_sealed(q->rest, q->rest_len, &source, &q->err);
     if (q->status == 0 && fchmod(source, 0644) < 0)
         q->status = err_sys(&q->err, "a file in memory");
-    if (q->status == 0) {
-        const struct err none = ERR_INIT;
-        q->status = jail_put(source, files, &bind, &q->err);
-        if (q->status < 0 && is_full(files, q->rest_len)) {
-            q->err = none;
-            q->status = err_set(&q->err, ERR_USAGE,
-                                "it does not fit: the files of the session may take %llu bytes; "
-                                "remove some",
-                                (unsigned long long)disk);
-        }
-    }
+    if (q->status == 0 && (q->status = jail_put(source, files, &bind, &q->err)) < 0)
+        q->status = told_full(files, q->rest_len, disk, &q->err);
     if (q->status < 0)
         return;
     struct jsonw j = {.out = &q->answer};
