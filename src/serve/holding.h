@@ -189,8 +189,10 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
                                           uint64_t now_ns);
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns);
-/* AGAIN: whoever closed it was ended, so it may still be there, and we close it ourselves; three times at most. */
-void serve_sessions_remove(struct serve_client *c, const char *handle, bool again);
+/* HOW whoever closed it ended: it may still be there where that one was ended, and we close it ourselves, three times at most; and where that one
+ * failed, and then it is the client's as before. */
+enum serve_close { SERVE_CLOSED, SERVE_CLOSE_ENDED, SERVE_CLOSE_FAILED };
+void serve_sessions_closed(struct serve_client *c, const char *handle, enum serve_close how);
 bool serve_sessions_room(struct serve_client *c, uint64_t now_ns);
 ERR_MUST_USE int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out);
 

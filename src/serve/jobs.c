@@ -154,6 +154,15 @@ void serve_jobs_forget(struct serve_job *job)
     job->used = false;
 }
 
+/* A holder that says that there is no such session is believed. One that cannot be asked, or a policy that is broken, leaves it where it is. */
+static enum serve_close close_end(const struct serve_job *j, bool ended)
+{
+    enum { DECLINED = 125 };
+    return ended                                                   ? SERVE_CLOSE_ENDED
+           : j->runner.status != 0 && j->runner.status != DECLINED ? SERVE_CLOSE_FAILED
+                                                                   : SERVE_CLOSED;
+}
+
 /* What a command of sessions came to, in our own list. */
 static void note_session(struct serve_client *c, const struct serve_job *j, uint64_t now_ns)
 {
@@ -165,7 +174,7 @@ static void note_session(struct serve_client *c, const struct serve_job *j, uint
     if (new)
         new->unwanted = ended;
     if (j->verb == SERVE_SESSION_CLOSE)
-        serve_sessions_remove(c, j->session, ended);
+        serve_sessions_closed(c, j->session, close_end(j, ended));
     struct serve_session *s = j->verb == SERVE_SESSION_RUN || serve_verb_files(j->verb)
                                   ? serve_sessions_find(c, j->session, now_ns)
                                   : NULL;

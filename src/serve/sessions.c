@@ -90,14 +90,14 @@ struct serve_session *serve_sessions_add(struct serve_client *c, const char *han
     return NULL;
 }
 
-void serve_sessions_remove(struct serve_client *c, const char *handle, bool again)
+void serve_sessions_closed(struct serve_client *c, const char *handle, enum serve_close how)
 {
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
         struct serve_session *s = &c->sessions[i];
         if (!s->used || strcmp(s->handle, handle) != 0)
             continue;
-        s->used = again && s->tries < CLOSE_TRIES;
-        s->unwanted = true;
+        s->used = how != SERVE_CLOSED && s->tries < CLOSE_TRIES;
+        s->unwanted = s->unwanted || how == SERVE_CLOSE_ENDED;
         s->closing = false;
     }
 }

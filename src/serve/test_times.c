@@ -191,6 +191,35 @@ static void test_killed_close(void)
     free(c);
 }
 
+/* Whoever closes a session may fail by itself, because the policy is broken or the holder does not answer: the session is there. */
+static void test_failed_close(void)
+{
+    static const char handle[SERVE_HANDLE + 1] = "mcp-aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static const int statuses[] = {2, 125};
+    for (size_t i = 0; i < 2; i++) {
+        struct serve_shared all = {.config = {.cordon = "/proc/self/exe"}};
+        struct serve_client *c = waiting(&all, SERVE_SESSION_CLOSE);
+        struct serve_job *j = &c->jobs[0];
+        serve_asks_free(&c->asks[0]);
+        memcpy(j->session, handle, sizeof handle);
+        j->deadline_ns = T0 + 900 * S;
+        tap_ok(serve_sessions_add(c, handle, T0), "a session is there");
+        j->runner.status = statuses[i];
+        serve_jobs_tick(c, T0);
+        tap_eq_int(j->ended_ns && serve_sessions_find(c, handle, T0), i == 0,
+                   i == 0 ? "a session stays its client's when whoever closed it failed"
+                          : "a session that the holder does not have is forgotten");
+        tap_eq_int(closing(c, handle), 0, "we do not close it ourselves while its client is there");
+        c->gone = true;
+        tap_eq_int(closing(c, handle), i == 0,
+                   i == 0 ? "it is closed when its client leaves" : "nothing is left to close");
+        while (kill_runner(c))
+            ;
+        serve_client_done(c);
+        free(c);
+    }
+}
+
 /* How work is counted whose client gave it up, by whether its runner said that it was done, and with which status. */
 static void test_crossed_end(void)
 {
@@ -369,6 +398,7 @@ int main(int argc, char **argv)
     test_idle_session();
     test_given_up_session();
     test_killed_close();
+    test_failed_close();
     test_crossed_end();
     test_handles();
     test_ready_ends();
