@@ -327,6 +327,18 @@ def legacy(s):
         tap.eq(v.tell("notifications/initialized").status, 202, f"{version}: a notification is answered with 202")
         tap.eq(v.delete().status, 200, f"{version}: DELETE ends the session")
         tap.eq(v.ask("ping").status, 404, f"{version}: a session that was ended is answered with 404")
+    v = s.legacy()
+    with v.listen() as heard, s.connect() as stream, s.connect() as plain:
+        stream.send(v.request("tools/call", name="execute_code", arguments={"code": FOREVER}))
+        plain.send(s.post({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": {"name": "execute_code", "arguments": {"code": FOREVER}}}, **{**v.fields, "Accept": "application/json"}))
+        heads = [c.reply_head() for c in (heard, stream)]
+        workers = appears(lambda: len(named(s.process.pid, "cordon-python")) == 2 and named(s.process.pid, "cordon-python"))
+        v.delete()
+        told = [m for c in (heard, stream) for _, m in iter(c.event, None) if m]
+        tap.eq(([h.status for h in heads], told), ([200, 200], []), "streams of a session that is ended are over, without a reply")
+        tap.eq([c.ask(s.modern("tools/list")).status for c in (heard, stream)], [200, 200], "they had their last chunk: the connections can be used again")
+        tap.eq(plain.reply().status, 404, "a call that waits for its reply when its session is ended is answered with 404")
+        tap.eq((bool(workers), gone(workers or [])), (True, []), "the runs of a session that is ended end with it")
     with s.connect() as c:
         tap.eq(c.ask(s.post(PING)).status, 400, "a request of an older revision without a session is answered with 400")
         tap.eq(c.ask(s.post(PING, **{"Mcp-Session-Id": "a" * 32})).status, 404, "a session that nobody has is answered with 404")

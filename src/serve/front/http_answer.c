@@ -311,3 +311,12 @@ void serve_http_exchange_free(struct serve_http_exchange *x)
     buf_done(&x->log);
     x->used = false;
 }
+
+void serve_http_exchange_end(struct serve_http_exchange *x, const char *why)
+{
+    if (x->conn && x->streams)
+        finish_stream(x);
+    else if (x->conn)
+        serve_http_refuse(x->conn, 404, why);
+    serve_http_exchange_free(x);
+}

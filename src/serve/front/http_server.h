@@ -71,6 +71,8 @@ void serve_http_refuse(struct http_conn *c, int status, const char *why);
 void serve_http_metadata(struct http_conn *c);
 struct serve_http_exchange *serve_http_exchange_new(struct serve_http *h, struct http_conn *c);
 void serve_http_exchange_free(struct serve_http_exchange *x);
+/* The same for one whose reply will never come: a stream has its end, and who waits for anything else is told WHY with a 404. */
+void serve_http_exchange_end(struct serve_http_exchange *x, const char *why);
 /* Nothing is awaited of it: it is kept for who comes back, and makes room where there is none. */
 bool serve_http_exchange_rests(const struct serve_http_exchange *x);
 void serve_http_stream_begin(struct serve_http_exchange *x);

@@ -64,11 +64,8 @@ void serve_http_session_end(struct serve_http *h, struct serve_http_session *s)
     serve_calls_drop(h->front, &s->talk, NULL);
     for (size_t i = 0; i < LIMIT_HTTP_EXCHANGES; i++) {
         struct serve_http_exchange *x = &h->exchanges[i];
-        if (!x->used || x->session != s)
-            continue;
-        if (x->conn)
-            x->conn->broken = true;
-        serve_http_exchange_free(x);
+        if (x->used && x->session == s)
+            serve_http_exchange_end(x, "the session was ended");
     }
     s->used = false;
 }
