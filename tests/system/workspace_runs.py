@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 import exits
 import tapsys
 from tapsys import House, cordon, users
-from workspacetest import TOP, fresh, git, own_disks, programs, stacked_states, store, tap, workspace
+from workspacetest import TOP, fresh, git, mount, own_disks, programs, stacked_states, store, tap, workspace
 
 own_disks(users())
 
@@ -346,7 +346,7 @@ def keep(name, base, folder, who="root"):
 def upper(kind):
     top = TOP / f"upper-{kind}"
     top.mkdir()
-    if kind != "folder" and subprocess.run(["mount", "-t", kind, "none", str(top)], stderr=subprocess.DEVNULL).returncode:
+    if kind != "folder" and mount("-t", kind, "none", str(top), stderr=subprocess.DEVNULL).returncode:
         return None
     (top / ".layers/upper").mkdir(parents=True)
     return top

@@ -19,13 +19,19 @@ atexit.register(shutil.rmtree, TOP, ignore_errors=True)
 GIT_ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C.UTF-8"}
 
 
+def mount(*words, **more):
+    """Its place is given back before TOP is removed: a folder that something is mounted on stays."""
+    atexit.register(subprocess.run, ["umount", "-l", words[-1]], stderr=subprocess.DEVNULL)
+    return subprocess.run(["mount", *words], **more)
+
+
 def own_disks(people):
     """A state folder on a tmpfs for each: objects are synced, and others write on the machine's disk. In a mount namespace of the test's."""
     tapsys.enter_empty_network()
     for person in people:
         home = TOP / f"home-{person}"
         home.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "none", str(home)], check=True)
+        mount("-t", "tmpfs", "none", str(home), check=True)
         if person == "user" and os.geteuid() == 0:
             os.chown(home, tapsys.ROOTLESS, tapsys.ROOTLESS)
         os.chmod(home, 0o700)
@@ -37,14 +43,14 @@ def stacked_states(people):
     below = TOP / "stack"
     below.mkdir()
     at = None
-    subprocess.run(["mount", "-t", "tmpfs", "none", str(below)], check=True)
+    mount("-t", "tmpfs", "none", str(below), check=True)
     for level in (1, 2):
         at = below / f"m{level}"
         for p in (at, below / f"u{level}", below / f"w{level}", below / "l0"):
             p.mkdir(exist_ok=True)
         lower = below / ("l0" if level == 1 else "m1")
         upper, work = below / f"u{level}", below / f"w{level}"
-        if subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "none", str(at)], stderr=subprocess.DEVNULL).returncode:
+        if mount("-t", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", "none", str(at), stderr=subprocess.DEVNULL).returncode:
             tap.skip("a workspace where there is no overlay", "overlays cannot be stacked here")
             return
     for who in people:
