@@ -12,6 +12,7 @@ int disk_space_look(int folder, uint64_t bytes, uint64_t percent, struct disk_sp
         return err_sys(err, "the free space of the disk");
     const uint64_t all = (uint64_t)disk.f_blocks * disk.f_frsize, part = all / 100 * percent;
     ret->free = (uint64_t)disk.f_bavail * disk.f_frsize;
+    ret->inodes = disk.f_favail;
     ret->kept = part > bytes ? part : bytes;
     ret->short_of = all != 0 && ret->free < ret->kept;
     return 0;

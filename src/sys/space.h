@@ -17,6 +17,7 @@
 struct disk_space {
     uint64_t free, kept; /* bytes */
     bool short_of;       /* less is free than is kept */
+    uint64_t inodes;     /* that are free; 0 also where the file system does not count them */
 };
 
 /* The larger of BYTES and PERCENT holds. A file system of the kernel, which has no size, is never short of it. ERR_SYS: nobody knows. */

@@ -515,6 +515,29 @@ def full_disk():
     subprocess.run(["umount", str(home)])
 
 
+def no_inodes():
+    """A disk with room for bytes and for no file."""
+    home = TOP / "inodes"
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=400,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip("a disk without inodes is told", "no tmpfs can be mounted here")
+        return
+    env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
+    workspace("create", "inodes", env=env)
+    many = folder("inodes-many", {f"f{i}": f"{i}\n" for i in range(600)})
+    for what, words in (("import", ("import", "inodes", many)), ("create", ("create", "second"))):
+        if what == "create":
+            for n in range(400):
+                try:
+                    (home / f"x{n}").touch()
+                except OSError:
+                    break
+        r = workspace(*words, env=env)
+        tap.ok(r.code == 1 and r.err.count("\n") == 1 and "the disk of the state folder has" in r.err and "inodes free" in r.err and "remove files there" in r.err,
+               f"{what} on a disk that has no inode left names the disk, how full it is, and what to do", r.story())
+    subprocess.run(["umount", str(home)])
+
+
 # --- kill -9 at random instants ---------------------------------------------------------------------
 def kills(count, rng):
     name = "killed"
@@ -667,6 +690,7 @@ unfinished()
 many()
 kept_free()
 full_disk()
+no_inodes()
 kills(24, random.Random())
 kills_full(12, random.Random())
 tap.done()

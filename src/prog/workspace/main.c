@@ -367,8 +367,8 @@ int main(int argc, char **argv)
     buf_init(&line, 8192);
     if (buf_str(&line, "cordon workspace: ") < 0 ||
         output_visible_add(&v, err.msg, strlen(err.msg), &line) < 0 ||
-        output_visible_end(&v, &line) < 0 || buf_str(&line, "\n") < 0 ||
-        fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
+        output_visible_end(&v, &line) < 0 || order_explain(err.msg, &line) < 0 ||
+        buf_str(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
         return FAILED;
     buf_done(&line);
     return r == ERR_USAGE ? USAGE : FAILED;

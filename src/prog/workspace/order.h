@@ -46,6 +46,8 @@ ERR_MUST_USE int order_tell(const struct order *o, const char *id, bool new,
 ERR_MUST_USE int order_bound(const struct order *o, struct workspace *w, struct err *err);
 /* Percent of its store that W uses; 0: it has no bound. */
 unsigned order_percent(const struct order *o, const struct workspace *w);
+/* Where WHY says that a disk is full: which one, how full, and what to do. */
+ERR_MUST_USE int order_explain(const char *why, struct buf *line);
 
 /* clones.c, list.c */
 ERR_MUST_USE int order_clone(const struct order *o, struct err *err);
