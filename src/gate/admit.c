@@ -124,6 +124,8 @@ static int enter(struct gate *g, struct gate_ticket *t, uint64_t now, struct gat
     struct gate_row *row = &g->map.at->rows[t->row];
     t->number = row->number;
     row->client = t->client;
+    row->most = (uint32_t)g->config->rates.concurrent;
+    row->most_of_client = (uint32_t)g->config->rates.concurrent_per_client;
     snprintf(row->run, sizeof row->run, "%s", t->request.run ? t->request.run : "");
     snprintf(row->tool, sizeof row->tool, "%s", t->request.tool);
     if (!part)

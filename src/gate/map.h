@@ -42,9 +42,9 @@ struct gate_row {
     uint64_t number;   /* of the ticket: never used twice */
     uint64_t since_ns; /* in this state */
     char run[40], tool[32];
-    uint64_t counted; /* it has had its turn of the rate: it was parked in between */
-    uint64_t space;   /* the pid namespace in which `pid` means something */
-    uint64_t spare;
+    uint64_t counted;              /* it has had its turn of the rate: it was parked in between */
+    uint64_t space;                /* the pid namespace in which `pid` means something */
+    uint32_t most, most_of_client; /* at once, by the policy that it came with; most 0: not said */
 };
 
 struct gate_client_row {

@@ -3,6 +3,9 @@
  * client that has the fewest slots now; among equals to the one whose last turn is longest ago;
  * within a client to who came first. A client that floods the queue lengthens only its own part of it.
  *
+ * Those of one state folder may have come with different policies. Whoever gives a slot to another holds to the numbers of
+ * that one's policy, which are in its row: the server of a wide policy lets no more runs of a tight one begin.
+ *
  * The process that gives a slot back serves the queue itself, under the lock, so nobody sleeps while a slot is
  * free. A process that was killed serves nobody: therefore those in the queue look as well, the first
  * ten times a second, those behind it less often. A look asks the kernel about every row, whose answer
@@ -63,16 +66,24 @@ static bool before(const struct gate_shared *s, const struct census *c, const st
     return a->number < b->number;
 }
 
+/* Whether its own policy lets it begin beside those that run. */
+static bool may_begin(const struct gate *g, const struct census *c, const struct gate_row *r)
+{
+    const bool said = r->most != 0;
+    const uint64_t most = said ? r->most : g->config->rates.concurrent,
+                   narrow = said ? r->most_of_client : g->config->rates.concurrent_per_client;
+    return c->running < most && (!narrow || c->of_client[r->client] < narrow);
+}
+
 static uint32_t choose(const struct gate *g, const struct census *c)
 {
     const struct gate_shared *s = g->map.at;
-    uint64_t narrow = g->config->rates.concurrent_per_client;
     uint32_t best = GATE_ROWS;
     for (uint32_t i = 0; i < gate_rows_high(s); i++) {
         const struct gate_row *r = &s->rows[i];
         if (gate_load(&r->state) != GATE_ROW_WAITING || r->client >= GATE_CLIENTS)
             continue;
-        if (narrow && c->of_client[r->client] >= narrow)
+        if (!may_begin(g, c, r))
             continue;
         if (best == GATE_ROWS || before(s, c, r, &s->rows[best]))
             best = i;
@@ -102,7 +113,7 @@ void gate_queue_serve(struct gate *g, uint64_t now)
     bool reaped = false;
     count(s, &c);
     while (c.waiting > 0) {
-        uint32_t row = c.running < g->config->rates.concurrent ? choose(g, &c) : GATE_ROWS;
+        uint32_t row = choose(g, &c);
         if (row == GATE_ROWS) { /* full, it seems: are they all alive? */
             if (reaped)
                 return;

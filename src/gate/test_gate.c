@@ -389,6 +389,45 @@ static void test_killed_in_queue(void)
 
 /* Processes that do nothing but enter and leave, killed in the middle of it again and again: the state
  * stays whole, and no slot is lost. */
+/* Two policies of one state folder: slots that one gives back go to the other by the other's own number. */
+static void test_two_policies(void)
+{
+    int state = testing_state();
+    struct gate_config wide = testing_config(false), tight = wide;
+    wide.rates.concurrent = 3;
+    tight.rates.concurrent = 1;
+    struct gate *w = testing_open(&wide, state), *n = testing_open(&tight, state);
+    struct gate_request q = testing_request("uid:1", "x");
+    struct gate_plan *plans[3] = {NULL}, *after = NULL;
+    struct gate_ticket *waits = NULL, *more = NULL;
+    const struct gate_outcome ok = {"ok", NULL, NULL};
+    bool begun = true;
+    for (int i = 0; i < 3; i++)
+        begun = testing_pass(w, &q, &plans[i], &r) == 1 && begun;
+    tap_ok(begun && gate_admit_start(n, &q, &waits, &r, &err) == 2,
+           "a run of a policy with one slot waits while three of another run");
+    gate_release(plans[0], &ok);
+    gate_release(plans[1], &ok);
+    tap_eq_int(gate_admit_poll(waits, 1, &r, &err), 2,
+               "a run of a policy with one slot waits on while another runs");
+    gate_release(plans[2], &ok);
+    tap_eq_int(gate_admit_poll(waits, 1, &r, &err), 1,
+               "a run of a policy with one slot begins when nothing runs");
+    begun = testing_pass(w, &q, &plans[0], &r) == 1 && testing_pass(w, &q, &plans[1], &r) == 1;
+    tap_ok(begun && gate_admit_start(w, &q, &more, &r, &err) == 2,
+           "a run of a policy with three slots waits while three run, of whichever policy");
+    if (gate_decide(waits, testing_clean(), &after, &r, &err) == 1)
+        gate_release(after, &ok);
+    tap_eq_int((long long)gate_running(w, NULL, 0), 3,
+               "the end of a run of a policy with one slot lets one of the other policy begin");
+    gate_abandon(more);
+    gate_release(plans[0], &ok);
+    gate_release(plans[1], &ok);
+    gate_close(n);
+    gate_close(w);
+    close(state);
+}
+
 /* As many clients as the table has, each with an execution whose process was killed. */
 static void test_killed_clients(void)
 {
@@ -558,6 +597,7 @@ int main(void)
     test_killed();
     test_killed_in_queue();
     test_killed_clients();
+    test_two_policies();
     test_killed_often();
     testing_end();
     return tap_done();
