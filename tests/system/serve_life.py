@@ -209,6 +209,22 @@ def reloaded():
         s.tool("wait_job", job_id=job, cancel=True)
 
 
+def tightened():
+    """The server gives what the policy had at its start; a ceiling that is lowered after that holds at once."""
+    policy, manager = programs.dir / "tightened.yaml", Manager("tightened")
+    policy.write_text("limits: {timeout: 10m, memory: 400m}\n")
+    with Site(programs, "--profile", "standard", "--policy", str(policy), env=manager.env()) as s:
+        session = s.tool("session", action="new")["structuredContent"]["session_id"]
+        policy.write_text("limits: {timeout: 600ms, memory: 300m}\nceilings: {timeout: 700ms, memory: 300m}\n")
+        for what, more in (("a run", {}), ("a call of a session", {"session_id": session})):
+            r = s.tool("execute_code", code=FOREVER, **more)
+            tap.eq((r.get("structuredContent") or {}).get("status"), "timeout", f"a ceiling that is lowered below the server's limit cuts that of {what}, before SIGHUP", text(r))
+        tap.ok("session_id" in (s.tool("session", action="new").get("structuredContent") or {}), "a session is made where the ceiling was lowered below the server's memory")
+        s.process.send_signal(signal.SIGHUP)
+        manager.hears("READY=1", 2)
+        tap.ok(appears(lambda: " 600 holds" in text(s.tool("execute_code", code="1", timeout_ms=3600000))), "SIGHUP: the limits of a policy with lower ceilings are the server's")
+
+
 def reloaded_meanwhile():
     """The first reader of the policy has read it and is held before its end; then the policy changes once more."""
     policy, manager = programs.dir / "meanwhile.yaml", Manager("meanwhile")
@@ -280,6 +296,7 @@ def together():
 drained()
 managed()
 reloaded()
+tightened()
 reloaded_meanwhile()
 activated()
 together()

@@ -90,7 +90,8 @@ void jail_options_init(struct jail_options *o)
 #undef X
 }
 
-/* What was not said is the policy's; what was said may not pass its ceiling. */
+/* What was not said is the policy's; what was said may not pass its ceiling. What a server says is nobody's wish, and a
+ * ceiling that was lowered since cuts it: otherwise nothing would run until somebody has the server read the policy again. */
 static int jail_options_limits(const struct jail_options *o, const struct policy *p,
                                struct jail_limits *l, struct err *err)
 {
@@ -113,7 +114,9 @@ static int jail_options_limits(const struct jail_options *o, const struct policy
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool said = rows[i].said != UINT64_MAX;
         *rows[i].to = said ? rows[i].said : rows[i].normal;
-        if (said && rows[i].said > rows[i].ceiling)
+        if (said && rows[i].said > rows[i].ceiling && o->served)
+            *rows[i].to = rows[i].ceiling;
+        else if (said && rows[i].said > rows[i].ceiling)
             return err_set(err, ERR_USAGE,
                            "--%s: more than the policy's ceiling (cordon policy show, ceilings)",
                            rows[i].option);

@@ -143,6 +143,11 @@ struct output_rules *ready_rules(const struct flow_context *context)
     return rules;
 }
 
+bool ready_served(void)
+{
+    return to_cordond >= 0;
+}
+
 int ready_server(int *ret, struct err *err)
 {
     *ret = to_cordond < 0 ? -1 : (int)syscall(SYS_pidfd_open, getppid(), 0);

@@ -26,6 +26,8 @@ struct flow_context *ready_context(const char *policy);
 /* What of the output is scrubbed and redacted, for CONTEXT from above and exactly the words that were expected: the
  * caller's, to free. NULL: it is not known. */
 struct output_rules *ready_rules(const struct flow_context *context);
+/* Whether this is the runner of a server. */
+bool ready_served(void);
 /* *RET: a pidfd of the server whose runner this is, the caller's to close; -1: it is nobody's. */
 ERR_MUST_USE int ready_server(int *ret, struct err *err);
 /* The exit status is known: where everything is printed and taken, cordond hears so, and need not wait for our end. */

@@ -247,6 +247,7 @@ bool run_ahead(int argc, char **argv, struct flow_context *context, struct outpu
     struct arena mem;
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
+    o.jail.served = true;
     arena_init(&mem, 4 * MIB);
     const bool good = parse(argc, argv, &o, &words, &err) == 0 && !o.help && !o.jail.no_wait &&
                       flow_context_open(context, o.jail.policy, &err) == 0 &&
@@ -331,6 +332,7 @@ int cmd_run(int argc, char **argv)
     exits_heed_early();
     jail_spec_init(&req.spec);
     jail_options_init(&o.jail);
+    o.jail.served = ready_served();
     arena_init(&mem, 4 * MIB);
     int r = parse(argc, argv, &o, &words, &err);
     if (r == 0 && !o.help) {

@@ -38,20 +38,27 @@ void session_context_init(struct session_context *h, const char *who)
 {
     *h = (struct session_context){.who = who, .holder.sock = -1, .stop = -1};
     jail_options_init(&h->jail);
+    h->jail.served = ready_served();
     jail_spec_init(&h->spec);
     arena_init(&h->mem, 4 * MIB);
 }
 
-/* A session has limits of its own in the policy: of a call, and of what it holds. */
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A session has limits of its own in the policy: of a call, and of what it holds. A ceiling below them cuts them: nobody
+ * asked for them. */
 static void session_limits(struct jail_options *o, const struct policy *p)
 {
     struct jail_limits *said = &o->limits;
     if (said->wall_ms == UINT64_MAX)
-        said->wall_ms = p->sessions.timeout_ms;
+        said->wall_ms = less(p->sessions.timeout_ms, p->ceilings.timeout_ms);
     if (said->cpu_ms == UINT64_MAX)
-        said->cpu_ms = p->sessions.timeout_ms;
+        said->cpu_ms = less(p->sessions.timeout_ms, p->ceilings.cpu_ms);
     if (said->output == UINT64_MAX)
-        said->output = p->sessions.output;
+        said->output = less(p->sessions.output, p->ceilings.output);
 }
 
 static int jail_options_calls(struct session_context *h, struct err *err)
