@@ -278,7 +278,7 @@ TRIALS = {  # command: {exit status: a script that ends with it}
     "exec": {0: "cordon exec -- /bin/true", 124: "cordon exec --timeout 100ms -- sleep 60", 125: "cordon exec --no-such -- x", 130: ABORTED + "exec -- sleep 60"},
     "run": {0: "echo 1 | cordon run", 124: f"echo {LOOPS} | cordon run --timeout 300ms", 125: f"echo {BLOCKED} | cordon run",
             130: ABORTED + f"run -c {LOOPS}"},
-    "check": {0: "echo 1 | cordon check", 1: f"echo {BLOCKED} | cordon check", 2: "cordon check --no-such"},
+    "check": {0: "echo 1 | cordon check", 1: f"echo {BLOCKED} | cordon check", 2: "cordon check --no-such", 130: "sleep 2 | " + ABORTED + "check"},
     "eval": {0: "cordon eval 1", 1: "cordon eval 1/0", 2: "cordon eval", 3: "cordon eval 'f()'"},
     "policy": {0: "cordon policy show", 1: "cordon policy check README.md", 2: "cordon policy"},
     "approve": {0: "cordon approve list", 1: f"export CORDON_STATE={NO_STATE}; cordon approve list", 2: "cordon approve yes ap-0"},
