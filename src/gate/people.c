@@ -90,8 +90,9 @@ static int binding(const struct gate_ticket *t, const char hash[65], char out[65
     return r;
 }
 
+/* AGAIN: it was asked, and is looked for; the keeper makes no new one of it. */
 static int build_question(struct gate_ticket *t, const char *because, const char hash[65],
-                          struct buf *out, struct err *err)
+                          bool again, struct buf *out, struct err *err)
 {
     const struct gate_request *q = &t->request;
     struct gate_lineage lineage;
@@ -126,6 +127,8 @@ static int build_question(struct gate_ticket *t, const char *because, const char
         r = gate_record_bytes(out, "lineage", chain.data, chain.len);
     if (r == 0)
         r = gate_record_number(out, "expiry", t->g->config->approval.expiry_ms);
+    if (r == 0 && again)
+        r = gate_record_number(out, "again", 1);
     buf_done(&chain);
     return r < 0 ? err_set(err, r, "the code is too long to show to a person") : 0;
 }
@@ -140,7 +143,9 @@ static int count_locked(struct gate *g, enum gate_counter counter, struct err *e
     return 0;
 }
 
-/* What the keeper said: 1 yes, 0 no (REFUSAL), 2 nobody has answered yet, until *RET_EXPIRES. */
+enum { WAITS = 2, EXPIRED = 3 };
+
+/* What the keeper said: 1 yes, 0 no (REFUSAL), WAITS: nobody has answered yet, until *RET_EXPIRES, EXPIRED: nobody has by now. */
 static int understand(struct gate_ticket *t, const struct buf *reply, char used_id[24],
                       uint64_t *ret_expires, struct gate_refusal *r, struct err *err)
 {
@@ -169,6 +174,8 @@ static int understand(struct gate_ticket *t, const struct buf *reply, char used_
         snprintf(r->approval, sizeof r->approval, "%s", id);
         return e;
     }
+    if (strcmp(result, "expired") == 0)
+        return EXPIRED;
     if (strcmp(result, "full") == 0)
         return gate_refuse(r, GATE_RULE_APPROVAL, 60000, "wait until people have answered",
                            "too many unanswered questions of this client");
@@ -190,7 +197,7 @@ static int understand(struct gate_ticket *t, const struct buf *reply, char used_
              id, id);
     gate_refuse(r, GATE_RULE_APPROVAL, 0, hint, "waits for a person: approval %s", id);
     snprintf(r->approval, sizeof r->approval, "%s", id);
-    return 2;
+    return WAITS;
 }
 
 static uint64_t wall_ms(void)
@@ -229,29 +236,47 @@ static void wait_for_answer(const struct gate_ticket *t, uint32_t bell, uint64_t
     }
 }
 
+/* Whoever waits as long as the question is valid waits for its end, which is a no: it is asked a little later than the wait begins. */
+static uint64_t last_instant(const struct gate_ticket *t)
+{
+    const uint64_t ms = t->request.approval_wait_ms;
+    return ms && ms >= t->g->config->approval.expiry_ms ? UINT64_MAX
+                                                        : clock_now_ns() + ms * CLOCK_NS_PER_MS;
+}
+
+static int ask_once(struct gate_ticket *t, const char *because, const char hash[65], bool again,
+                    char used_id[24], uint64_t *ret_expires, struct gate_refusal *r,
+                    struct err *err)
+{
+    struct buf question, reply;
+    buf_init(&question, GATE_RECORD_MAX);
+    int e = build_question(t, because, hash, again, &question, err);
+    if (e == 0) {
+        e = gate_keeper_ask(t->g, &question, &reply, err);
+        if (e == 0)
+            e = understand(t, &reply, used_id, ret_expires, r, err);
+        buf_done(&reply);
+    }
+    buf_done(&question);
+    return e;
+}
+
 int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[65],
                     char used_id[24], struct gate_refusal *r, struct err *err)
 {
     struct gate *g = t->g;
-    uint64_t end = clock_now_ns() + t->request.approval_wait_ms * CLOCK_NS_PER_MS, expires = 0;
+    uint64_t end = last_instant(t), expires = 0;
     char first[24] = "";
     for (;;) {
-        struct buf question, reply;
         uint32_t bell = gate_load(&g->map.at->answers);
-        buf_init(&question, GATE_RECORD_MAX);
-        int e = build_question(t, because, hash, &question, err);
-        if (e == 0) {
-            e = gate_keeper_ask(g, &question, &reply, err);
-            if (e == 0)
-                e = understand(t, &reply, used_id, &expires, r, err);
-            buf_done(&reply);
-        }
-        buf_done(&question);
-        if (e != 2)
+        int e = ask_once(t, because, hash, first[0] != 0, used_id, &expires, r, err);
+        if (e != WAITS && e != EXPIRED)
             return e;
-        /* ours has expired if the keeper made a new one of it */
-        if (first[0] && strcmp(first, r->approval) != 0)
+        /* ours has expired, too, where the keeper has one of somebody else who asks the same */
+        if (first[0] && (e == EXPIRED || strcmp(first, r->approval) != 0)) {
+            memcpy(r->approval, first, sizeof first);
             return expired(t, r, err);
+        }
         memcpy(first, r->approval, sizeof first);
         uint64_t now = clock_now_ns(), wall = wall_ms();
         if (now >= end || gate_load(&g->map.at->stopped))

@@ -286,7 +286,7 @@ static int mark_used(struct gate_store *s, const char *id, uint64_t now, struct 
 }
 
 /* The answer to a question that may have been asked before: granted (and with that used up), denied,
- * or waiting. */
+ * or waiting. One that was asked already, and is not there any more, is not asked anew: it has expired. */
 static int op_ask(struct gate_store *s, const struct args *a, struct buf *reply, struct err *err)
 {
     char id[24] = "";
@@ -303,6 +303,8 @@ static int op_ask(struct gate_store *s, const struct args *a, struct buf *reply,
         r = find_bound(s, a, "asked", id, reply, err);
     if (r == 1)
         return gate_record_text(reply, "result", "waiting");
+    if (r == 0 && gate_record_count(a->request, a->len, "again"))
+        return gate_record_text(reply, "result", "expired");
     if (r == 0)
         r = waiting_of(s, a, err);
     if (r >= WAITING_MAX)

@@ -358,6 +358,43 @@ static void test_wait(void)
     close(state);
 }
 
+/* Who waits as long as the question is valid wakes up when that ends, a little before or after it. */
+static void test_wait_ends_with_question(void)
+{
+    enum { TIMES = 10 };
+    int state = testing_state(), no = 0;
+    struct gate_config c = testing_config(false);
+    struct gate_approval *items = NULL;
+    struct arena mem;
+    size_t count = 0;
+    c.approvals_program = program;
+    c.approval.mode = GATE_HITL;
+    c.approval.expiry_ms = 100;
+    struct gate *g = testing_open(&c, state);
+    arena_init(&mem, 1 << 20);
+    memset(testing_events, 0, sizeof testing_events);
+    for (int i = 0; i < TIMES; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "print(%d)", i);
+        struct gate_request q = testing_request("uid:1", code);
+        struct gate_plan *plan = NULL;
+        q.approval_wait_ms = c.approval.expiry_ms;
+        no += testing_pass(g, &q, &plan, &r) == 0 && r.rule == GATE_RULE_DENIED &&
+              strstr(r.reason, "nobody answered");
+        if (gate_approvals_list(g, true, &mem, &items, &count, &err) < 0 || count)
+            break;
+    }
+    tap_eq_int(no, TIMES, "no answer as long as a question is valid means no: %s", r.reason);
+    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_ASKED], TIMES,
+               "a question that expired is not asked anew for whoever waited");
+    tap_eq_int(testing_events[GATE_EVENT_APPROVAL_DENIED], TIMES,
+               "each question that expired is one denial event");
+    tap_eq_int((long long)count, 0, "nothing that nobody waits for is left in the queue");
+    arena_done(&mem);
+    gate_close(g);
+    close(state);
+}
+
 static void test_every_n(void)
 {
     int state = testing_state(), asked = 0, ran = 0;
@@ -609,6 +646,7 @@ int main(int argc, char **argv)
     test_single_use();
     test_hitl();
     test_wait();
+    test_wait_ends_with_question();
     test_every_n();
     test_who();
     test_self();
