@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Server, text
+from mcptest import META, MODERN, Server, appears, bytes_of, gone, text
 from tapsys import Tap, users
 
 try:
@@ -304,6 +304,28 @@ def snapshots(who):
     tap.ok("a is there\n" in [c["message"] for c in log], f"{who}: the command line sees the same snapshots", log)
 
 
+def comparisons(who):
+    """Files that were written to be compared: two million lines of one digit each, by chance, take minutes."""
+    tapsys.cordon(programs, ["workspace", "create", "compared"], who)
+    chance = "import random\nfor n in range(3):\n    open(str(n), 'w').write('\\n'.join(format(random.getrandbits(2000000), 'b')))"
+    with Server(programs, "--profile", "standard", "--workspaces", "compared", "--answer", f"{40 * tapsys.SLOW}s", who=who) as s:
+        t = Tools(s)
+        one = t.new(workspace="compared")
+        t("execute_code", session_id=one, code="import random\nopen('long', 'w').write('\\n'.join(str(random.random()) for n in range(180000)))\nfor n in range(9):\n"
+          "    open(f'long{n}', 'w').write(open('long').read())")
+        r = t("snapshot", session_id=one, action="diff", snapshot="genesis")
+        tap.ok(r["isError"] is False and len(content(r)["patch"]) == 100000 and content(r)["cut"] is True and len(content(r)["changes"]["files"]) == 10,
+               f"{who}: of a patch of 30 MB the beginning is shown", text(r)[:300])
+        for _ in range(2):
+            t("execute_code", session_id=one, code=chance)
+        r = t("snapshot", session_id=one, action="diff")
+        tap.ok(r["isError"] is True and "took more than 10 s and was ended" in text(r), f"{who}: a comparison that takes too long is ended, and says so", text(r)[:300])
+        s.send("tools/call", name="snapshot", arguments={"session_id": one, "action": "diff"})
+        works = appears(lambda: [p for p in s.family() if b"\0diff\0" in bytes_of(p, "cmdline")])
+    tap.eq((bool(works), gone(works)), (True, []), f"{who}: a comparison ends with its client")
+    tapsys.cordon(programs, ["workspace", "delete", "compared"], who)
+
+
 def put_in_workspace(who):
     """What `session put` brought is the workspace's, as what a call wrote is."""
     tapsys.cordon(programs, ["workspace", "create", "put"], who)
@@ -441,6 +463,7 @@ for user in users():
     roles(user)
     if user == users()[-1]:
         slow_pictures(user)
+        comparisons(user)
         breakers(user)
     tap.eq(tapsys.cordon(programs, ["audit", "verify"], user).code, 0, f"{user}: the audit of all of it is whole")
     tapsys.cordon(programs, ["pool", "stop", "--force"], user)

@@ -47,6 +47,9 @@ static int order(struct session_request *q, const char *verb, const char *form, 
     o.words[0] = first;
     o.words[1] = second;
     o.policy = changes ? context->policy : NULL;
+    if (!changes) /* files that a guest wrote to be compared, or a history of any length */
+        o.most_ms = LIMIT_TOOL_MS;
+    o.cut = strcmp(verb, "diff") == 0 && !*form; /* a patch: its beginning is shown */
     if (r == 0)
         r = workspace_order_run(&o, out, &q->err);
     if (changes) {

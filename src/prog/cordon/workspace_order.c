@@ -5,8 +5,8 @@
  *
  * Waits: lock_within in take; who changes or reads the same workspace; LIMIT_LOCK_MS; a refusal that names it
  *        poll in take; the same, for a run; LIMIT_WORKSPACE_LOCK_MS, or until somebody stops it; the same refusal
- *        sys_child_wait in workspace_order_run; cordon-workspace; LIMIT_WORKSPACE_RUN_MS; it is killed, and nothing was committed
- *        write in workspace_order_run; a file in memory; at once; the line is lost */
+ *        sys_child_wait in workspace_order_run; cordon-workspace; the order's most_ms; it is killed, and nothing was committed
+ *        write in become; a file in memory; at once; the line is lost */
 #include "workspace_order.h"
 
 #include "admin.h"
@@ -17,6 +17,7 @@
 #include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/lock.h"
+#include "sys/rlimit.h"
 #include "sys/state.h"
 #include "workspace/names.h"
 
@@ -27,6 +28,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,15 +170,16 @@ int workspace_order_become(const struct workspace_order *o, struct err *err)
 }
 
 /* All of a file in memory, from its beginning. */
-static int read_back(int fd, struct buf *out, struct err *err)
+static int read_back(const struct workspace_order *o, int fd, struct buf *out, struct err *err)
 {
     const int r = fd_read_back(fd, out);
     return r == ERR_SYS ? err_sys(err, "read what cordon-workspace wrote")
-           : r < 0      ? err_set(err, r, "cordon-workspace wrote too much")
-                        : 0;
+           : r == 0 || (r == ERR_LIMIT && o->cut)
+               ? 0
+               : err_set(err, r, "cordon-workspace wrote too much");
 }
 
-static int failed(int status, int said, struct err *err)
+static int failed(const struct workspace_order *o, int status, int said, struct err *err)
 {
     struct buf line;
     if (WIFSIGNALED(status)) {
@@ -183,7 +188,7 @@ static int failed(int status, int said, struct err *err)
                        WTERMSIG(status), name ? name : "?");
     }
     buf_init(&line, 4096);
-    int r = read_back(said, &line, err);
+    int r = read_back(o, said, &line, err);
     if (r == 0) {
         const char *text = line.data ? line.data : "it gave no reason";
         const char *from = strncmp(text, "cordon workspace: ", 18) == 0 ? text + 18 : text;
@@ -195,31 +200,49 @@ static int failed(int status, int said, struct err *err)
     return r;
 }
 
+/* What nobody waits for any more is not done: a comparison can take hours. */
+_Noreturn static void become(const struct workspace_order *o, int wrote, int said, size_t most,
+                             pid_t parent)
+{
+    struct err err = ERR_INIT;
+    sigset_t none; /* the supervisor blocks the signals that end a run; this child must not */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+        (!o->cut || sys_rlimit_lower(RLIMIT_FSIZE, most, most) == 0) &&
+        dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)
+        (void)!workspace_order_become(o, &err);
+    (void)!write(STDERR_FILENO, err.msg, strlen(err.msg));
+    _exit(EXIT_FAILED);
+}
+
+/* Whether it wrote so much that the kernel ended it. */
+static bool overflowed(const struct workspace_order *o, int wrote, size_t most)
+{
+    struct stat st;
+    return o->cut && fstat(wrote, &st) == 0 && (uint64_t)st.st_size >= most;
+}
+
 int workspace_order_run(const struct workspace_order *o, struct buf *out, struct err *err)
 {
     int status = 0;
+    const size_t most = out->max + 64 * KIB; /* it is read by pieces of less than that */
     FD_AUTO wrote = memfd_create("workspace", MFD_CLOEXEC);
     FD_AUTO said = memfd_create("workspace", MFD_CLOEXEC);
     if (wrote < 0 || said < 0)
         return err_sys(err, "memory for what cordon-workspace writes");
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid < 0)
         return err_sys(err, "fork");
-    if (pid == 0) {
-        sigset_t none; /* the supervisor blocks the signals that end a run; this child must not */
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        if (dup2(wrote, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0)
-            (void)!workspace_order_become(o, err);
-        (void)!write(STDERR_FILENO, err->msg, strlen(err->msg));
-        _exit(EXIT_FAILED);
-    }
-    if (sys_child_wait(pid, LIMIT_WORKSPACE_RUN_MS, &status) < 0)
+    if (pid == 0)
+        become(o, wrote, said, most, parent);
+    if (sys_child_wait(pid, o->most_ms, &status) < 0)
         return errno == ETIMEDOUT
-                   ? err_set(err, ERR_STATE,
-                             "cordon-workspace took more than %llu minutes and was killed",
-                             LIMIT_WORKSPACE_RUN_MS / 60000)
+                   ? err_set(err, ERR_STATE, "cordon-workspace took more than %llu s and was ended",
+                             (unsigned long long)o->most_ms / 1000)
                    : err_sys(err, "wait for cordon-workspace");
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_back(wrote, out, err)
-                                                         : failed(status, said, err);
+    if (overflowed(o, wrote, most))
+        return fd_read_back(wrote, out) == ERR_SYS ? err_sys(err, "read a patch") : 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? read_back(o, wrote, out, err)
+                                                         : failed(o, status, said, err);
 }

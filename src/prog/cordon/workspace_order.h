@@ -29,12 +29,14 @@ struct workspace_order {
     const char *form, *verb, *name, *words[3];
     uint64_t lock_ms;            /* how long to wait for who has the lock */
     const struct policy *policy; /* what the store and the disk are bounded by; NULL: by nothing */
-    int stop; /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
+    int stop;         /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
+    uint64_t most_ms; /* for workspace_order_run; then it is killed */
+    bool cut;         /* what is longer than its OUT holds is cut there, and no error */
 };
 #define WORKSPACE_ORDER_INIT                                                                       \
     {                                                                                              \
-        .home = -1, .other = -1, .lock = -1, .stop = -1, .lock_ms = LIMIT_LOCK_MS, .form = "",     \
-        .words = {                                                                                 \
+        .home = -1, .other = -1, .lock = -1, .stop = -1, .lock_ms = LIMIT_LOCK_MS,                 \
+        .most_ms = LIMIT_WORKSPACE_RUN_MS, .form = "", .words = {                                  \
             "",                                                                                    \
             "",                                                                                    \
             ""                                                                                     \
