@@ -209,10 +209,11 @@ static void test_failed_close(void)
         tap_eq_int(j->ended_ns && serve_sessions_find(c, handle, T0), i == 0,
                    i == 0 ? "a session stays its client's when whoever closed it failed"
                           : "a session that the holder does not have is forgotten");
-        tap_eq_int(closing(c, handle), 0, "we do not close it ourselves while its client is there");
+        tap_eq_int(closing(c, handle), 0, "no session is closed by us while its client is there");
         c->gone = true;
         tap_eq_int(closing(c, handle), i == 0,
-                   i == 0 ? "it is closed when its client leaves" : "nothing is left to close");
+                   i == 0 ? "a session whose closing failed is closed when its client leaves"
+                          : "of a session that is forgotten nothing is left to close");
         while (kill_runner(c))
             ;
         serve_client_done(c);

@@ -336,7 +336,7 @@ def legacy(s):
         v.delete()
         told = [m for c in (heard, stream) for _, m in iter(c.event, None) if m]
         tap.eq(([h.status for h in heads], told), ([200, 200], []), "streams of a session that is ended are over, without a reply")
-        tap.eq([c.ask(s.modern("tools/list")).status for c in (heard, stream)], [200, 200], "they had their last chunk: the connections can be used again")
+        tap.eq([c.ask(s.modern("tools/list")).status for c in (heard, stream)], [200, 200], "connections of streams that were ended so had their last chunk, and can be used again")
         tap.eq(plain.reply().status, 404, "a call that waits for its reply when its session is ended is answered with 404")
         tap.eq((bool(workers), gone(workers or [])), (True, []), "the runs of a session that is ended end with it")
     with s.connect() as c:

@@ -336,6 +336,22 @@ static bool read_order(char **argv, struct order *ret, const struct verb **ret_v
     return *ret_verb && (strcmp(argv[3], "list") == 0 || workspace_full_name_good(ret->name));
 }
 
+/* One line, whatever the names in it hold. */
+static int complain(const char *why)
+{
+    struct output_visible v = {.one_line = true};
+    struct buf line;
+    buf_init(&line, 8192);
+    const int r = buf_str(&line, "cordon workspace: ") < 0 ||
+                          output_visible_add(&v, why, strlen(why), &line) < 0 ||
+                          output_visible_end(&v, &line) < 0 || order_explain(why, &line) < 0 ||
+                          buf_str(&line, "\n") < 0
+                      ? -1
+                      : fd_write_all(STDERR_FILENO, line.data, line.len);
+    buf_done(&line);
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     static const char usage[] =
@@ -362,14 +378,5 @@ int main(int argc, char **argv)
         r = verb->run(&order, &err);
     if (r == 0)
         return DONE;
-    struct output_visible v = {.one_line = true};
-    struct buf line;
-    buf_init(&line, 8192);
-    if (buf_str(&line, "cordon workspace: ") < 0 ||
-        output_visible_add(&v, err.msg, strlen(err.msg), &line) < 0 ||
-        output_visible_end(&v, &line) < 0 || order_explain(err.msg, &line) < 0 ||
-        buf_str(&line, "\n") < 0 || fd_write_all(STDERR_FILENO, line.data, line.len) < 0)
-        return FAILED;
-    buf_done(&line);
-    return r == ERR_USAGE ? USAGE : FAILED;
+    return complain(err.msg) < 0 ? FAILED : r == ERR_USAGE ? USAGE : FAILED;
 }
