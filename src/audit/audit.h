@@ -118,8 +118,7 @@ struct audit_facts {
     const struct audit_arg *args; /* redacted by name and by pattern as they are written */
     size_t nargs;
     const struct audit_outcome *outcome; /* NULL: all of it null */
-    uint64_t
-        most_ms; /* of a begin: its end comes within this time, perhaps from a process with fewer rights */
+    uint64_t most_ms; /* of a begin: its end comes within it, by one with fewer rights perhaps */
 };
 
 /* ---- records ---- */

@@ -19,6 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 import exits
+import mcptest
 import tapsys
 from tapsys import House, cordon, users
 from workspacetest import TOP, fresh, git, mount, own_disks, programs, stacked_states, store, tap, workspace
@@ -268,9 +269,13 @@ def killed(who):
             r = run_in("y", "echo lost > a", who=who)
             tap.ok(r["status"] == "error" and f"killed by signal {getattr(signal, 'SIG' + name):d} (SIG{name})" in r["reason"] and r["snapshot"]["id"] is None,
                    f"{who}: a commit that SIG{name} ended is an error that names the signal", r.story())
+        tap.eq(head("y", who).get("a"), ("100644", blob("a\n")), f"{who}: the head is where it was before a commit that was killed")
+        program.write_text(f'#!/bin/sh\n[ "$3" = keep ] && kill -KILL $PPID\nexec {real} "$@"\n')
+        r = run_in("y", "echo kept > a", who=who)
+        tap.ok(r.code == -signal.SIGKILL and mcptest.appears(lambda: head("y", who).get("a") == ("100644", blob("kept\n"))),
+               f"{who}: a commit is finished though the run's supervisor was killed", r.story(), head("y", who))
     finally:
         real.rename(program)
-    tap.eq(head("y", who).get("a"), ("100644", blob("a\n")), f"{who}: the head is where it was before a commit that was killed")
 
 
 def waits(who):

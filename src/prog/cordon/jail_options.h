@@ -19,8 +19,7 @@ struct jail_options {
     const char *net, *mode, *memory_by, *input;
     struct option_list ro, rw, in, env;
     struct jail_limits limits; /* UINT64_MAX: not said, the policy's */
-    bool
-        served; /* those are the most that a server gives, which has read an earlier policy perhaps */
+    bool served;               /* by a server, which may have read them in an earlier policy */
     const char *policy, *role, *task, *escape;
     const char *venv;      /* a virtual environment, in place of the policy's */
     const char *workspace; /* of run and exec; NULL: none */

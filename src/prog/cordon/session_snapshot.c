@@ -47,7 +47,8 @@ static int order(struct session_request *q, const char *verb, const char *form, 
     o.words[0] = first;
     o.words[1] = second;
     o.policy = changes ? context->policy : NULL;
-    if (!changes) /* files that a guest wrote to be compared, or a history of any length */
+    o.looks = !changes;
+    if (o.looks) /* files that a guest wrote to be compared, or a history of any length */
         o.most_ms = LIMIT_TOOL_MS;
     o.cut = strcmp(verb, "diff") == 0 && !*form; /* a patch: its beginning is shown */
     if (r == 0)

@@ -31,6 +31,7 @@ struct workspace_order {
     const struct policy *policy; /* what the store and the disk are bounded by; NULL: by nothing */
     int stop;         /* readable: nobody waits any longer (jail_options_stop_fd); -1: none */
     uint64_t most_ms; /* for workspace_order_run; then it is killed */
+    bool looks;       /* changes nothing, so it ends with whoever waits for it */
     bool cut;         /* what is longer than its OUT holds is cut there, and no error */
 };
 #define WORKSPACE_ORDER_INIT                                                                       \
