@@ -72,6 +72,7 @@ def drained_job(path):
     appears(lambda: connects(path))
     with Connection(path) as c:
         job = c.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
+        appears(lambda: "begun" in text(c.tool("wait_job", job_id=job)))
         server.terminate()
         seen = []
         while len(seen) < 5:  # of those that come before the signal some may run
