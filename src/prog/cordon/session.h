@@ -99,6 +99,7 @@ struct session_call {
     void (*files)(void *ctx, int files, uint64_t disk);
     void *files_ctx;
     bool wrote;
+    uint64_t busy_ms;                  /* how long one that is in another call is waited for */
     char commit[41], uncommitted[240]; /* set: the commit that it came to, or why it came to none */
     /* What the call left, after its result was printed and while its files can still be read; NULL: nobody looks. */
     void (*left_files)(void *ctx, int files, const struct flow_result *result);
@@ -113,6 +114,10 @@ int session_call(struct session_context *h, struct session_call *c);
 /* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The
  * connection to the holder is used up. */
 int session_fork(struct session_context *h, const char *from, const char *name);
+
+/* The session of C from the holder; one that is in another call is asked for again until C's busy_ms are over. */
+ERR_MUST_USE int session_borrow(struct session_context *h, const struct session_call *c,
+                                struct jail_child *child, struct pool_answer *ret, struct err *err);
 
 /* One record of a session: EVENT is opened, forked, closed or ended. FROM: what it was forked of, or why it ended; NULL:
  * nothing to say. ROLE NULL: the policy's. */

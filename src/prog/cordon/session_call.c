@@ -537,7 +537,7 @@ int session_call(struct session_context *h, struct session_call *c)
     struct pool_answer *a = &c->answer;
     struct err err = ERR_INIT;
     c->incomplete = c->over = c->declined = c->is_final = c->left = false;
-    int r = pool_client_call(&h->holder, c->session, c->line, &child, a, &err);
+    int r = session_borrow(h, c, &child, a, &err);
     if (r < 0)
         return failed(h, c->session, r, &err);
     if (a->declined) {

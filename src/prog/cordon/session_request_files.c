@@ -211,16 +211,28 @@ void session_request_read(void *request, int files, uint64_t disk)
 
 /* ---- writing ---- */
 
+/* What copies files names an option, which this client has not: the rest is for it, too. */
+static int told_plainly(struct err *err)
+{
+    const struct err was = *err;
+    const struct err none = ERR_INIT;
+    const char *rest = strncmp(was.msg, "--in ", 5) == 0 ? strstr(was.msg, ": ") : NULL;
+    if (!rest)
+        return was.code;
+    *err = none;
+    return err_set(err, was.code, "%s", rest + 2);
+}
+
 /* Which of its two limits the file system of the session has reached, if one: bytes or files. */
 static int told_full(int files, size_t len, uint64_t disk, struct err *err)
 {
     struct statvfs fs;
     const struct err none = ERR_INIT;
     if (fstatvfs(files, &fs) < 0)
-        return err->code;
+        return told_plainly(err);
     const bool bytes = (uint64_t)fs.f_bavail * fs.f_frsize < len + 4 * KIB;
     if (!bytes && fs.f_ffree > 0)
-        return err->code;
+        return told_plainly(err);
     *err = none;
     return bytes ? err_set(err, ERR_USAGE,
                            "it does not fit: the files of the session may take %llu bytes; "

@@ -176,7 +176,10 @@ void serve_resources_render(struct serve_front *f, struct serve_call *c)
     json_t *o = line ? json_loadb(line, len, 0, &where) : NULL;
     const char *status = json_string_value(json_object_get(o, "status")),
                *reason = json_string_value(json_object_get(o, "reason"));
-    if (!status || strcmp(status, "ok") != 0) {
+    if (status && (strcmp(status, "refused") == 0 || strcmp(status, "denied") == 0)) {
+        /* it may well be there: its session is in another call, or the gate says no */
+        serve_reply_error(f, &c->to, SERVE_INTERNAL, reason ? reason : "refused");
+    } else if (!status || strcmp(status, "ok") != 0) {
         snprintf(why, sizeof why, "Resource not found: %.400s", reason ? reason : "no such file");
         not_found(f, &c->to, why);
     } else if (json_is_integer(json_object_get(o, "next_offset"))) {
