@@ -129,9 +129,10 @@ def refused(who, t, one):
     tap.ok(r["isError"] and "longer" in text(r), f"{who}: a file that is longer than a call may have is an error", text(r))
     r = t("write_file", session_id=one, path="x", text="no base64", encoding="base64")
     tap.ok(r["isError"] and "base64" in text(r), f"{who}: a text that is no base64 is an error", r)
-    for tool, more in (("read_file", {"path": "a"}), ("list_files", {"path": "a/b.txt"}), ("list_files", {"path": "nothing"})):
+    elsewhere = "list_files without a path"
+    for tool, more, hint in (("read_file", {"path": "a"}, "list_files tells"), ("list_files", {"path": "a/b.txt"}, elsewhere), ("list_files", {"path": "nothing"}, elsewhere)):
         r = t(tool, session_id=one, **more)
-        tap.ok(r["isError"] and "list_files" in text(r), f"{who}: {tool} of {more['path']} says what to do instead", r)
+        tap.ok(r["isError"] and hint in text(r), f"{who}: {tool} of {more['path']} says what to do instead", r)
     for more, word in (({"path": "a", "offset": -1}, "offset"), ({"path": "a", "encoding": "utf-16"}, "encoding"), ({"path": "a", "mode": "w"}, "mode"), ({}, "path")):
         r = t("read_file", session_id=one, **more)
         tap.ok(r["isError"] and word in text(r), f"{who}: read_file with {more} is an error that names {word}", r)

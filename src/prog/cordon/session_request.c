@@ -289,8 +289,9 @@ static int carry_out(struct session_request *q, const struct action *a, const st
         return EXIT_FAILED;
     if (q->status < 0)
         return fail(q, a,
-                    a->lent == session_request_read || a->lent == session_request_list
-                        ? "list_files tells what is there"
+                    a->lent == session_request_read ? "list_files tells what is there"
+                    : a->lent == session_request_list
+                        ? "list_files without a path tells what is in /workspace"
                         : NULL);
     if (session_note(q->h, a->event, q->session, q->path ? q->path : q->words[0], q->h->jail.role,
                      &q->err) < 0)
