@@ -213,7 +213,9 @@ void pool_conn_timeout(struct pool_holder *h, struct pool_conn *conn)
         return;
     }
     struct pool_warm *w = conn->from;
+    const uint64_t waited = (h->now - conn->since_ns) / CLOCK_NS_PER_MS;
     pool_conn_state(h, conn, POOL_CONN_IDLE);
     pool_conn_decline(h, conn, w->template ? POOL_WHY_EMPTY : POOL_WHY_BROKEN,
-                      "no child was made in time%s%.120s", w->error[0] ? ": " : "", w->error);
+                      "no child was made within %llu ms: %.120s", (unsigned long long)waited,
+                      w->error[0] ? w->error : "the machine is busy; try again");
 }

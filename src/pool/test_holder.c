@@ -196,6 +196,33 @@ static pid_t find_template(void)
     return found;
 }
 
+/* A stopped template stands for a machine that is too busy. */
+static void template_is_slow(void)
+{
+    struct pool_client a = client();
+    struct jail_child x = JAIL_CHILD_NONE;
+    struct pool_answer answer;
+    struct err err = ERR_INIT;
+    struct jail_limits l = limits();
+    pid_t pid = find_template();
+    tap_ok(set(0) && look(NULL).ready == 0 && pid > 0 && kill(pid, SIGSTOP) == 0,
+           "a template without a stock is stopped");
+    int r = pool_client_lease(&a, "strict", false, &l, 100, &x, &answer, &err);
+    unsigned long waited = 0;
+    const char *said = answer.reply.reason;
+    tap_ok(r == 0 && answer.declined &&
+               sscanf(said, "no child was made within %lu ms", &waited) == 1 && waited >= 100 &&
+               strstr(said, "try again"),
+           "a client that waited in vain is told how long, and what to do: %s", said);
+    kill(pid, SIGCONT);
+    pool_client_close(&a);
+    a = client();
+    tap_ok(lease(&a, 5000, &x, NULL), "a template that goes on makes children again");
+    jail_child_close(&x);
+    pool_client_close(&a);
+    tap_ok(set(3) && stock_is_full(), "the stock of a template that goes on is filled again");
+}
+
 static void template_dies(void)
 {
     struct pool_client a = client();
@@ -622,6 +649,7 @@ int main(int argc, char **argv)
         leases();
         ahead();
         crowd();
+        template_is_slow();
         template_dies();
         life();
         ends();
