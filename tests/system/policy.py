@@ -150,12 +150,6 @@ for args, code, words in ((["--profile", "open", "--policy", "production"], exit
     (programs.dir / "low.yaml").write_text("ceilings: {timeout: 1m}\n")
     r = cordon(programs, ["run", *args, source_file], env={"XDG_CONFIG_HOME": "/nonexistent"})
     tap.ok(r.code == code and words in r.err, f"run {' '.join(args[:2])}: {words}", r.story())
-low = {"XDG_CONFIG_HOME": "/nonexistent", "CORDON_STATE": str(programs.dir / "low-state")}
-cordon(programs, ["session", "new", "--policy", programs.dir / "low.yaml", "s"], env=low)
-r = cordon(programs, ["session", "run", "--policy", programs.dir / "low.yaml", "s", "-c", "6 * 7"], env=low)
-tap.eq((r.code, r.out), (0, "42\n"), "sessions work under a ceiling that is below the policy's own limit of their calls", r.story())
-cordon(programs, ["session", "close", "s"], env=low)
-cordon(programs, ["pool", "stop", "--force"], env=low)
 plant = programs.dir / "plant"
 (plant / "cordon").mkdir(parents=True)
 os.chmod(plant, 0o755)

@@ -568,6 +568,11 @@ def changing_policy(u):
     kept = (json.loads(line) for line in u("audit", "export").out.splitlines())
     words = [e["args"]["event"] for e in kept if e["kind"] == "policy"]
     u.ok(words == ["policy.changed", "policy.broken", "policy.changed"], "the audit has the change, the broken policy and the repair", words)
+    write("ceilings: {timeout: 1m}\n")
+    made = u("session", "new", "--policy", path, "low")
+    r = u("session", "run", "--policy", path, "low", "-c", "6 * 7")
+    u.ok((r.code, r.out) == (0, "42\n"), "sessions work under a ceiling that is below the policy's own limit of their calls", made, r)
+    u("session", "close", "low")
     shutil.rmtree(top)
 
 
