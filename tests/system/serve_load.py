@@ -304,7 +304,9 @@ tap.eq(left, [], "SIGKILL of cordond in the middle leaves nothing running")
 tap.eq([t.name for t in threads if t.is_alive()], [], "every client came to its end")
 tap.eq((count["wrong"], count["hung"]), (0, 0), "every run was answered with its own output, or its connection ended; none twice", *wrong[:10])
 tap.eq(count["answered"] + count["left"] + count["broken"] + count["busy"] + count["refused"] + count["wrong"] + count["hung"], RUNS, "every run is one of answered, refused, left by its client, turned away or broken by a kill", count)
-tap.ok(count["answered"] > RUNS * 0.6 and count["refused"] < RUNS * 0.02 + 2, "most runs were answered, and none refused but those whose runner was killed", count, *refusals[:5])
+# Each of the two kills of a server may break one run of every client, and clients leave by chance: of few runs that is a large part.
+least = min(RUNS * 0.6, RUNS - count["left"] - count["busy"] - 2 * CLIENTS - 2)
+tap.ok(count["answered"] > least and count["refused"] < RUNS * 0.02 + 2, "most runs were answered, and none refused but those whose runner was killed", count, *refusals[:5])
 
 
 def settled():
