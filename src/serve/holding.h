@@ -14,6 +14,7 @@
 #include "serve/runner.h"
 
 #include <poll.h>
+#include <signal.h>
 
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
@@ -189,6 +190,13 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
                                           uint64_t now_ns);
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns);
+/* Exit statuses that `cordon` promises, and that tell how a job ended. */
+enum {
+    SERVE_STATUS_LIMIT = 124,
+    SERVE_STATUS_NEVER_RAN = 125,
+    SERVE_STATUS_STOPPED = 128 + SIGTERM
+};
+
 /* HOW whoever closed it ended: it may still be there where that one was ended, and we close it ourselves, three times at most; and where that one
  * failed, and then it is the client's as before. */
 enum serve_close { SERVE_CLOSED, SERVE_CLOSE_ENDED, SERVE_CLOSE_FAILED };

@@ -157,10 +157,10 @@ void serve_jobs_forget(struct serve_job *job)
 /* A holder that says that there is no such session is believed. One that cannot be asked, or a policy that is broken, leaves it where it is. */
 static enum serve_close close_end(const struct serve_job *j, bool ended)
 {
-    enum { DECLINED = 125 };
-    return ended                                                   ? SERVE_CLOSE_ENDED
-           : j->runner.status != 0 && j->runner.status != DECLINED ? SERVE_CLOSE_FAILED
-                                                                   : SERVE_CLOSED;
+    return ended ? SERVE_CLOSE_ENDED
+           : j->runner.status != 0 && j->runner.status != SERVE_STATUS_NEVER_RAN
+               ? SERVE_CLOSE_FAILED
+               : SERVE_CLOSED;
 }
 
 /* What a command of sessions came to, in our own list. */

@@ -2,17 +2,13 @@
 /* How a job ended is told by its exit status, which `cordon` promises; what it printed is not read. */
 #include "serve/holding.h"
 
-#include <signal.h>
-
-enum { STATUS_LIMIT = 124, STATUS_NEVER_RAN = 125, STATUS_STOPPED = 128 + SIGTERM };
-
 /* Whether our word was what ended it. A run may have come to its own end before that met it: its status tells, and the
  * audit says the same. Other work has no status for it, and no end on record. */
 static bool was_cancelled(const struct serve_job *job)
 {
     const struct serve_runner *r = &job->runner;
     const bool runs = job->verb == SERVE_RUN || job->verb == SERVE_SESSION_RUN,
-               own_end = runs && r->done && r->status != STATUS_STOPPED;
+               own_end = runs && r->done && r->status != SERVE_STATUS_STOPPED;
     return (job->cancelled || r->kill_ns) && !own_end;
 }
 
@@ -27,9 +23,9 @@ static enum serve_end end_of(const struct serve_job *job)
         return SERVE_END_CRASHED;
     if (r->status == 0)
         return SERVE_END_OK;
-    if (r->status == STATUS_LIMIT)
+    if (r->status == SERVE_STATUS_LIMIT)
         return SERVE_END_LIMIT;
-    if (r->status == STATUS_NEVER_RAN)
+    if (r->status == SERVE_STATUS_NEVER_RAN)
         return SERVE_END_NEVER_RAN;
     return r->text.len ? SERVE_END_ERROR : SERVE_END_CRASHED;
 }
