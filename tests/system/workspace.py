@@ -443,12 +443,20 @@ def bounds():
     tap.ok(workspace("log", "bound", env=env).code == 0 and workspace("delete", "bound", env=env).code == 0, "on a disk with too little room a workspace can be read, and deleted")
 
 
+def small_disk(name, size, case):
+    """A folder on a tmpfs of its own; None where none can be mounted, and CASE is skipped."""
+    home = TOP / name
+    home.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"{size},mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
+        tap.skip(case, "no tmpfs can be mounted here")
+        return None
+    return home
+
+
 def kept_free():
     """A disk of 64 MB: more of it is kept free than it has, or a part of it."""
-    home = TOP / "kept-free"
-    home.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
-        tap.skip("a part of the disk is kept free", "no tmpfs can be mounted here")
+    home = small_disk("kept-free", "size=64m", "a part of the disk is kept free")
+    if not home:
         return
     env = {"CORDON_STATE": str(home / "state")}
     r = workspace("create", "w", env={**env, "XDG_CONFIG_HOME": config("")})
@@ -484,10 +492,8 @@ def many():
 
 def full_disk():
     """A state folder on a file system that is too small: refused, and the head is where it was."""
-    home = TOP / "small"
-    home.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
-        tap.skip("a full disk leaves the head where it was", "no tmpfs can be mounted here")
+    home = small_disk("small", "size=3m", "a full disk leaves the head where it was")
+    if not home:
         return
     env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
     repo = home / "state/workspaces/full/store.git"
@@ -517,10 +523,8 @@ def full_disk():
 
 def no_inodes():
     """A disk with room for bytes and for no file."""
-    home = TOP / "inodes"
-    home.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=400,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
-        tap.skip("a disk without inodes is told", "no tmpfs can be mounted here")
+    home = small_disk("inodes", "size=64m,nr_inodes=400", "a disk without inodes is told")
+    if not home:
         return
     env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
     workspace("create", "inodes", env=env)
@@ -596,10 +600,8 @@ def kills(count, rng):
 
 def kills_full(count, rng):
     """The same on a disk that has room for a part of a commit: what fails and what is killed leaves the head."""
-    home = TOP / "nearly"
-    home.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "none", str(home)], stderr=subprocess.DEVNULL).returncode:
-        tap.skip("killed on a full disk: the head is the old state or the new one", "no tmpfs can be mounted here")
+    home = small_disk("nearly", "size=6m", "killed on a full disk: the head is the old state or the new one")
+    if not home:
         return
     env = {"CORDON_STATE": str(home / "state"), "XDG_CONFIG_HOME": config("workspaces: {free: 0, free_percent: 0}\n")}
     repo, filler = home / "state/workspaces/full/store.git", home / "filler"
