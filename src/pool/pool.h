@@ -44,9 +44,9 @@
 #define POOL_SESSION_IDLE_MS (30ULL * 60 * 1000) /* so does a session */
 #define POOL_REMEMBER_MS     (30ULL * 60 * 1000) /* that is how long its end is remembered */
 #define POOL_HALF_OPEN_MS    5000ULL             /* a connection that says nothing */
-#define POOL_PATIENCE_MS     10000ULL    /* a wait for a child, when the client names none */
-#define POOL_ANSWER_MS       2000ULL     /* how long a holder is waited for that people ask */
-#define POOL_RUN_ANSWER_MS   50ULL       /* ... by a run, which can go without */
+#define POOL_PATIENCE_MS     30000ULL /* a wait for a child; its template may load first, slowly */
+#define POOL_ANSWER_MS       2000ULL  /* how long a holder is waited for that people ask */
+#define POOL_RUN_ANSWER_MS   50ULL    /* ... by a run, which can go without */
 #define POOL_BUDGET          (512 * MIB) /* memory for children that wait */
 #define POOL_CHILD_COST      (2 * MIB)   /* what one is taken to cost, packages loaded: */
 #define POOL_PACKAGES_COST   (4 * MIB)
