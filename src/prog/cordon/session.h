@@ -110,14 +110,13 @@ struct session_call {
 /* Returns the exit status; everything has been printed, except that a LINE that is TYPED was declined: the editor,
  * which draws the line, prints that later. */
 int session_call(struct session_context *h, struct session_call *c);
+/* The same in a session that the holder has lent: CHILD, as LENT tells of it. */
+int session_call_lent(struct session_context *h, struct session_call *c, struct jail_child *child,
+                      const struct pool_reply *lent);
 
 /* Makes a second session of FROM, under NAME (empty: made up). Returns the exit status; everything has been printed. The
  * connection to the holder is used up. */
 int session_fork(struct session_context *h, const char *from, const char *name);
-
-/* The session of C from the holder; one that is in another call is asked for again until C's busy_ms are over. */
-ERR_MUST_USE int session_borrow(struct session_context *h, const struct session_call *c,
-                                struct jail_child *child, struct pool_answer *ret, struct err *err);
 
 /* One record of a session: EVENT is opened, forked, closed or ended. FROM: what it was forked of, or why it ended; NULL:
  * nothing to say. ROLE NULL: the policy's. */
@@ -140,5 +139,11 @@ void session_note_ends(struct session_context *h);
 
 /* What the holder declined, in one line or one object: EXIT_NEVER_RAN, or EXIT_BUSY where it is busy. Records what ended meanwhile. */
 int session_declined(struct session_context *h, const char *session, const struct pool_answer *a);
+/* The same of what we say no to ourselves. TYPE: of the error. */
+int session_refused(const struct session_context *h, const char *session, const char *type,
+                    const char *sentence);
+/* The same of what went wrong: CODE and ERR tell what. */
+int session_failed(const struct session_context *h, const char *session, int code,
+                   const struct err *err);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one way into a session, for `session run` and for each block of `repl`. The holder's record is made of
  * what the client of the session saw, so the streams are kept here as well as shown. A session is given
- * back before its reader is waited for. */
+ * back before its reader is waited for.
+ *
+ * Waits: poll in borrow; the call that the session is in; LIMIT_LOCK_MS, where busy_ms is set; declined as busy */
 #include "session.h"
 
 #include "base/clock.h"
@@ -13,135 +15,20 @@
 #include "events.h"
 #include "gate/escalate.h"
 #include "images.h"
-#include "languages.h"
-#include "naming_check.h"
 #include "programs.h"
 #include "reader.h"
-#include "ready.h"
 #include "result.h"
-#include "session_files.h"
 #include "session_shares.h"
 #include "session_workspace.h"
 #include "sys/fd.h"
-#include "writer.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* ---- what calls share ---- */
-
-void session_context_init(struct session_context *h, const char *who)
-{
-    *h = (struct session_context){.who = who, .holder.sock = -1, .stop = -1};
-    jail_options_init(&h->jail);
-    h->jail.served = ready_served();
-    jail_spec_init(&h->spec);
-    arena_init(&h->mem, 4 * MIB);
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* A session has limits of its own in the policy: of a call, and of what it holds. A ceiling below them cuts them: nobody
- * asked for them. */
-static void session_limits(struct jail_options *o, const struct policy *p)
-{
-    struct jail_limits *said = &o->limits;
-    if (said->wall_ms == UINT64_MAX)
-        said->wall_ms = less(p->sessions.timeout_ms, p->ceilings.timeout_ms);
-    if (said->cpu_ms == UINT64_MAX)
-        said->cpu_ms = less(p->sessions.timeout_ms, p->ceilings.cpu_ms);
-    if (said->output == UINT64_MAX)
-        said->output = less(p->sessions.output, p->ceilings.output);
-}
-
-static int jail_options_calls(struct session_context *h, struct err *err)
-{
-    struct jail_options o = h->jail; /* what was not said stays unsaid: the policy may change */
-    session_limits(&o, h->flow.policy);
-    int r = jail_options_fill(&o, h->flow.policy, &h->spec, &h->by, &h->mem, err);
-    h->spec.env = (const char **)h->jail.env.items; /* on top of what the session has */
-    h->spec.envc = h->jail.env.count;
-    h->spec.keep_files = true;
-    return r;
-}
-
-static uint64_t memory_budget(const struct policy *p)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    uint64_t all = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
-    return all / 100 * p->sessions.memory_percent;
-}
-
-int session_context_open(struct session_context *h, const struct tool_options *tools, bool start,
-                         struct err *err)
-{
-    char holder[4096];
-    struct pool_environment environment;
-    bool fresh = false;
-    int r = flow_context_open(&h->flow, h->jail.policy, err);
-    if (r < 0)
-        return r;
-    r = jail_options_calls(h, err);
-    if (r == 0)
-        r = tools_choose(tools, h->flow.policy, &h->tools, err);
-    h->tool_options = tools;
-    if (r == 0 && start)
-        r = programs_find("cordon-holder", holder, sizeof holder, err);
-    if (r == 0)
-        r = jail_options_venv(h->jail.venv, h->flow.policy, &h->mem, &h->flow.venv, err);
-    if (r == 0)
-        r = pool_environment_open(&environment, h->flow.policy, h->flow.venv, err);
-    if (r == 0)
-        r = start ? pool_client_start(&h->holder, &environment, holder, &fresh, err)
-                  : pool_client_open(&h->holder, &environment, POOL_ANSWER_MS, err);
-    h->holder.budget = memory_budget(h->flow.policy);
-    if (r == 0)
-        session_note_ends(h); /* now: after a call root may be given up */
-    if (r == 0 && fresh) {
-        struct pool_set_numbers set = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-        struct pool_answer a;
-        pool_numbers(h->flow.policy, &set);
-        r = pool_client_set(&h->holder, NULL, &set, &a, err);
-    }
-    return r;
-}
-
-void session_context_close(struct session_context *h)
-{
-    pool_client_close(&h->holder);
-    fd_close(h->stop);
-    output_rules_free(h->rules);
-    flow_context_close(&h->flow);
-    arena_done(&h->mem);
-}
-
-int session_context_refresh(struct session_context *h, struct err *err)
-{
-    struct err broken = ERR_INIT;
-    int r = flow_context_refresh(&h->flow, &broken);
-    if (r < 0) {
-        char text[sizeof broken.msg + 64];
-        snprintf(text, sizeof text, "%s; the policy of before stays in force", broken.msg);
-        result_complain(h->who, text);
-    }
-    if (r != 1)
-        return 0;
-    output_rules_free(h->rules);
-    h->rules = NULL;
-    h->gate_is_open = false;
-    arena_done(&h->mem);
-    arena_init(&h->mem, 4 * MIB);
-    jail_spec_init(&h->spec);
-    h->holder.budget = memory_budget(h->flow.policy);
-    return jail_options_calls(h, err);
-}
 
 /* ---- saying no ---- */
 
@@ -172,8 +59,8 @@ static int refused_by(const struct session_context *h, const char *session, cons
     return EXIT_NEVER_RAN;
 }
 
-static int refused(const struct session_context *h, const char *session, const char *type,
-                   const char *sentence)
+int session_refused(const struct session_context *h, const char *session, const char *type,
+                    const char *sentence)
 {
     return refused_by(h, session, type, sentence, NULL, NULL);
 }
@@ -189,16 +76,16 @@ int session_declined(struct session_context *h, const char *session, const struc
         return refused_by(h, session, "SessionError", a->reply.reason, SESSION_RULE_MEMORY,
                           "close sessions that are done with: cordon session close NAME");
     const bool busy = strcmp(why, POOL_WHY_BUSY) == 0;
-    int r = refused(h, session, busy ? "SessionBusy" : "SessionError", a->reply.reason);
+    int r = session_refused(h, session, busy ? "SessionBusy" : "SessionError", a->reply.reason);
     return busy ? EXIT_BUSY : r;
 }
 
-static int failed(const struct session_context *h, const char *session, int code,
-                  const struct err *err)
+int session_failed(const struct session_context *h, const char *session, int code,
+                   const struct err *err)
 {
     if (code == ERR_USAGE)
         return result_usage(h->who, err);
-    return refused(h, session, "JailError", err->msg);
+    return session_refused(h, session, "JailError", err->msg);
 }
 
 /* ---- streams: shown as they come, kept for the record ---- */
@@ -389,8 +276,8 @@ profile_of(const struct policy *p, const struct pool_reply *lent, char *unfit, s
     return found ? found : policy_find_profile(p, p->run.profile);
 }
 
-static int run_on(struct session_context *h, struct session_call *c, struct jail_child *child,
-                  const struct pool_reply *lent)
+int session_call_lent(struct session_context *h, struct session_call *c, struct jail_child *child,
+                      const struct pool_reply *lent)
 {
     struct err err = ERR_INIT;
     struct timespec began;
@@ -521,6 +408,22 @@ static int run_on(struct session_context *h, struct session_call *c, struct jail
 }
 
 /* Of what else is declined (it is in another call, memory is short) the next call may be lent. */
+#define BUSY_LOOK_MS 10
+
+/* The session of C from the holder; one that is in another call is asked for again until C's busy_ms are over. Agents ask for several files at once, and each of those calls takes a few milliseconds. */
+static int borrow(struct session_context *h, const struct session_call *c, struct jail_child *child,
+                  struct pool_answer *ret, struct err *err)
+{
+    const uint64_t until = clock_now_ns() + c->busy_ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        const int r = pool_client_call(&h->holder, c->session, c->line, child, ret, err);
+        if (r < 0 || !ret->declined || strcmp(ret->reply.state, POOL_WHY_BUSY) != 0 ||
+            clock_now_ns() >= until)
+            return r;
+        poll(NULL, 0, BUSY_LOOK_MS);
+    }
+}
+
 static bool is_gone(const struct pool_answer *a)
 {
     static const char *const words[] = {POOL_WHY_UNKNOWN, POOL_WHY_ENDED, POOL_WHY_REST,
@@ -537,159 +440,15 @@ int session_call(struct session_context *h, struct session_call *c)
     struct pool_answer *a = &c->answer;
     struct err err = ERR_INIT;
     c->incomplete = c->over = c->declined = c->is_final = c->left = false;
-    int r = session_borrow(h, c, &child, a, &err);
+    int r = borrow(h, c, &child, a, &err);
     if (r < 0)
-        return failed(h, c->session, r, &err);
+        return session_failed(h, c->session, r, &err);
     if (a->declined) {
         c->declined = true;
         c->over = is_gone(a);
         return c->line && c->typed ? EXIT_NEVER_RAN : session_declined(h, c->session, a);
     }
-    r = run_on(h, c, &child, &a->reply);
+    r = session_call_lent(h, c, &child, &a->reply);
     jail_child_close(&child);
     return r;
-}
-
-/* --in of a session that nobody has spoken to. */
-static int fill_workspace(struct session_context *h, int files)
-{
-    struct err err = ERR_INIT, later = ERR_INIT;
-    struct pool_answer a;
-    char warning[NAMING_WARNING];
-    int r = session_files_put(h->flow.policy, &h->spec, files, warning, &err);
-    if (warning[0])
-        result_complain(h->who, warning);
-    if (r == 0)
-        return 0;
-    if (pool_client_back(&h->holder, false, err.msg, "", &(struct pool_use_numbers){0}, NULL, 0, &a,
-                         &later) < 0)
-        result_complain(h->who, later.msg);
-    return result_usage(h->who, &err);
-}
-
-/* What the options mean, for the holder. RULES: for those of a profile that is not built in. */
-static int plan_session(const struct session_context *h, const struct session_new *n,
-                        struct buf *rules, struct pool_session_spec *ret, struct err *err)
-{
-    const struct policy *p = h->flow.policy;
-    const struct policy_profile *profile = NULL;
-    const struct language *language;
-    int r = languages_worker(n->lang, &language, err);
-    if (r == 0)
-        r = policy_choose_profile(p, n->profile, &profile, err);
-    if (r == 0)
-        r = jail_options_files(&h->jail, profile, err);
-    if (r == 0)
-        r = flow_shown_check(&h->spec, profile, language, err);
-    if (r == 0 && n->packages && language != language_default())
-        r = err_set(err, ERR_USAGE, "--packages is for Python alone");
-    if (r < 0 || !profile)
-        return r;
-    *ret = (struct pool_session_spec){.name = n->name,
-                                      .language = language->name,
-                                      .profile = profile->name,
-                                      .role = n->role,
-                                      .packages = n->packages,
-                                      .limits = h->spec.limits,
-                                      .idle_ms = n->idle_ms == UINT64_MAX ? p->sessions.idle_ms
-                                                                          : n->idle_ms};
-    if (!profile->threads)
-        ret->limits.threads = 0;
-    ret->rules = (struct pool_rules_numbers){.mark = check_ruleset_mark(profile),
-                                             .threads = profile->threads,
-                                             .compute_only = profile->compute_only,
-                                             .installed = profile->packages};
-    if (ret->rules.mark) /* the policy's own: the holder does not have it */
-        r = check_ruleset_encode(profile, rules, err);
-    ret->rules_data = rules->data;
-    ret->rules_len = rules->len;
-    return r;
-}
-
-/* A session that a server made is of no use without it: nobody else knows its name. */
-static int own_session(struct session_context *h, struct err *err)
-{
-    struct pool_answer a;
-    FD_AUTO server = -1;
-    int r = ready_server(&server, err);
-    if (r == 0 && server >= 0)
-        r = pool_client_owner(&h->holder, server, &a, err);
-    return r == 0 && server >= 0 && a.declined ? err_set(err, ERR_STATE, "%s", a.reply.reason) : r;
-}
-
-/* EXIT_DONE: the holder has made it, or has declined to. */
-static int order_session(struct session_context *h, const struct session_new *n,
-                         struct jail_child *child, struct pool_answer *ret)
-{
-    struct pool_session_spec spec = {0};
-    struct pool_shares *shares = NULL;
-    struct buf rules;
-    struct err err = ERR_INIT;
-    buf_init(&rules, POOL_RULES);
-    int r = plan_session(h, n, &rules, &spec, &err);
-    if (r == 0)
-        r = session_note_room(h, n->name, &err);
-    if (r == 0)
-        r = session_shares_plan(h, &shares, &err);
-    const bool planned = r == 0;
-    spec.shares = shares;
-    if (planned)
-        r = pool_client_new(&h->holder, &spec, child, ret, &err);
-    pool_shares_free(shares);
-    buf_done(&rules);
-    if (r < 0)
-        return !planned && r == ERR_USAGE ? result_usage(h->who, &err)
-                                          : failed(h, n->name, r, &err);
-    return EXIT_DONE;
-}
-
-int session_make(struct session_context *h, const struct session_new *n, char *name)
-{
-    struct jail_child child = JAIL_CHILD_NONE;
-    struct pool_answer a = {0};
-    struct err err = ERR_INIT;
-    int r = order_session(h, n, &child, &a);
-    if (r != EXIT_DONE)
-        return r;
-    if (a.declined)
-        return session_declined(h, n->name, &a);
-    snprintf(name, POOL_NAME + 1, "%s", a.reply.name);
-    r = own_session(h, &err);
-    if (r == 0 && n->workspace)
-        r = session_workspace_new(n->workspace, &h->holder, &child, a.reply.note, &err);
-    if (r < 0) {
-        jail_child_close(&child);
-        const struct err why = err;
-        if (pool_client_end(&h->holder, name, &a, &err) < 0)
-            result_complain(h->who, err.msg);
-        return failed(h, n->name, r, &why);
-    }
-    if ((r = fill_workspace(h, child.files)) != 0) {
-        jail_child_close(&child);
-        return r;
-    }
-    /* Its first word is heard here, its variables are set, and whether it works at all is seen. */
-    struct session_call c = {.session = name,
-                             .name = "<new>",
-                             .source = "",
-                             .first = true,
-                             .line = true,
-                             .quiet = true,
-                             .input = -1};
-    r = run_on(h, &c, &child, &a.reply);
-    jail_child_close(&child);
-    if (r == EXIT_DONE && !c.over) {
-        r = session_note(h, "opened", name, NULL, n->role, &err);
-        if (r == 0)
-            return EXIT_DONE;
-        struct err later = ERR_INIT; /* a session that is not on record must not run anything */
-        if (pool_client_end(&h->holder, name, &a, &later) < 0)
-            result_complain(h->who, later.msg);
-        return failed(h, name, r, &err);
-    }
-    if (!c.over && pool_client_end(&h->holder, name, &a, &err) < 0) /* its name is told nobody */
-        result_complain(h->who, err.msg);
-    if (r != EXIT_DONE) /* run_on has told why */
-        return r;
-    return refused(h, name, "SessionError", "the session ended before its first call");
 }

@@ -3,11 +3,9 @@
  * nothing here either. Then the session is lent, as for put and get. Who looks into files is cordon-tool, which guest code
  * has for the same purpose; here bytes are only moved.
  *
- * Waits: source_read in session_request; whoever writes the request; LIMIT_TOOL_MS; an error
- *        poll in session_borrow; the call that the session is in; LIMIT_LOCK_MS, where busy_ms is set; declined as busy */
+ * Waits: source_read in session_request; whoever writes the request; LIMIT_TOOL_MS; an error */
 #include "session_request.h"
 
-#include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "commands.h"
@@ -17,7 +15,6 @@
 #include "source.h"
 #include "sys/here.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,22 +69,6 @@ static void nothing(void *request, int files, uint64_t disk)
     (void)request;
     (void)files;
     (void)disk;
-}
-
-#define BUSY_LOOK_MS 10
-
-/* Agents ask for several files at once, and each of those calls takes a few milliseconds. */
-int session_borrow(struct session_context *h, const struct session_call *c,
-                   struct jail_child *child, struct pool_answer *ret, struct err *err)
-{
-    const uint64_t until = clock_now_ns() + c->busy_ms * CLOCK_NS_PER_MS;
-    for (;;) {
-        const int r = pool_client_call(&h->holder, c->session, c->line, child, ret, err);
-        if (r < 0 || !ret->declined || strcmp(ret->reply.state, POOL_WHY_BUSY) != 0 ||
-            clock_now_ns() >= until)
-            return r;
-        poll(NULL, 0, BUSY_LOOK_MS);
-    }
 }
 
 bool session_request_lend(struct session_request *q,
