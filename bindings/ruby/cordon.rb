@@ -237,7 +237,7 @@ module Cordon
 
     def start(program, options)
       own = options.any? { |o| o.start_with?("--answer") } ? [] : ["--answer", "1s"]
-      @words = Tempfile.new("cordon-client")
+      @words = Tempfile.new("cordon-client").tap(&:unlink) # nothing is left of it, however our program ends
       theirs, @out = IO.pipe
       @in, ours = IO.pipe
       # a session of its own: Control-C is for our program, which then cancels
@@ -264,7 +264,7 @@ module Cordon
     def lost(why)
       if @pid # its last words come with its end
         ended_within(1)
-        said = File.read(@words.path).strip
+        said = @words.pread(@words.size, 0).force_encoding("UTF-8").scrub.strip # the server writes through the same position
         why = "#{why}: #{said[-1000..] || said}" unless said.empty?
       end
       ServerGone.new(why)

@@ -111,12 +111,15 @@ def over_stdio():
     family = mcptest.family(driver.process.pid)
     tap.eq(driver.end(), 0, f"{LIBRARY}: the program ends with its client")
     tap.eq(mcptest.gone(family), [], f"{LIBRARY}: the server that it started ends with it")
-    driver = drive("-")
+    temporary = programs.dir / "temporary"
+    temporary.mkdir(mode=0o700)
+    driver = drive("-", {"TMPDIR": str(temporary)})
     driver.tell({"do": "run", "args": {"code": "1"}})
     family = mcptest.family(driver.process.pid)
     driver.process.kill()
     driver.process.wait()
     tap.eq(mcptest.gone(family), [], f"{LIBRARY}: a program that is killed leaves no server behind")
+    tap.eq([*temporary.iterdir()], [], f"{LIBRARY}: a program that is killed leaves no file behind")
 
 
 def over_socket():
