@@ -22,6 +22,13 @@ os.chmod(TOP, 0o755)
 tapsys.atexit.register(shutil.rmtree, TOP, ignore_errors=True)
 tapsys.enter_empty_network()  # and so the mounts of the test are its own
 
+
+def mounted(disk):
+    """A disk with little room there; it goes before the folder does."""
+    tapsys.atexit.register(subprocess.run, ["umount", "--lazy", str(disk)], stderr=subprocess.DEVNULL)
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "none", str(disk)], stderr=subprocess.DEVNULL).returncode == 0
+
+
 CACHES = """import os, pathlib, tempfile
 os.chdir('/workspace')
 for place in (os.environ['XDG_CACHE_HOME'], os.environ['MPLCONFIGDIR'], os.environ['HF_HOME'], tempfile.gettempdir(), os.path.expanduser('~')):
@@ -61,7 +68,7 @@ def small(who):
     """A disk of 8 MB, of which a policy keeps 4 MB or half free."""
     disk = TOP / f"disk-{who}"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "none", str(disk)], stderr=subprocess.DEVNULL).returncode:
+    if not mounted(disk):
         tap.skip(f"{who}: a disk with little room", "no file system can be mounted here")
         return
     env = {"CORDON_STATE": str(state(who))}
@@ -117,7 +124,7 @@ def taken(who):
     """A disk of 8 MB, of which 4 MB are kept free; the program takes 5 MB of it once it runs."""
     disk = TOP / f"taken-{who}"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "none", str(disk)], stderr=subprocess.DEVNULL).returncode:
+    if not mounted(disk):
         tap.skip(f"{who}: a disk that a run fills", "no file system can be mounted here")
         return
     policy = TOP / "taken.yaml"
