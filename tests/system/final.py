@@ -156,6 +156,8 @@ def every_way(who):
     with Server(programs, who=who, env=state) as s:
         r = s.tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
         tap.ok(r["status"] == "timeout" and r["usage"]["wall_ms"] < 30000 * tapsys.SLOW, f"{who}: a client of serve has the machine's ceiling", r)
+    machine("final: [rates]\nrates: {executions: 3, window: 10m}\n")  # what is to run has the time to
+    with Server(programs, who=who, env=state) as s:
         left = [s.tool("execute_code", code="print(1)")["structuredContent"]["status"] for _ in range(3)]
         tap.eq(left, ["ok", "ok", "denied"], f"{who}: a client of serve has the machine's rates")
 
@@ -188,8 +190,9 @@ def every_interface(who):
     other.mkdir(mode=0o700)
     os.chown(other, *[0 if who == "root" else tapsys.ROOTLESS] * 2)
     env = {**free(who), "CORDON_STATE": str(other)}
-    lids = "run: {profiles: [strict]}\nlimits: {timeout: 200ms}\nceilings: {timeout: 300ms}\n"
-    machine("final: [run.profiles, run.role, ceilings, limits, approval, roles, breakers]\n" + lids)
+    final = "final: [run.profiles, run.role, ceilings, limits, approval, roles, breakers]\nrun: {profiles: [strict]}\n"
+    wide, narrow = (final + f"limits: {{timeout: {t}}}\nceilings: {{timeout: {t}}}\n" for t in ("40s", "200ms"))
+    machine(wide)
     lax = [file_of(who, f"lax-{i}.yaml", text) for i, text in enumerate((
         "run: {profiles: [strict, open]}\n", "run: {role: analyze}\n", "ceilings: {timeout: 10m}\n", "approval: {elicitation: true}\n", "roles: {execute: {tools: [ReadFile]}}\n"))]
     walked = []
@@ -206,11 +209,13 @@ def every_interface(who):
             tap.ok(r["isError"] and name in text(r) and "structuredContent" not in r, f"{who}: {where}: a client cannot choose {name}", r)
         r = tool("execute_code", code="import ctypes")["structuredContent"]
         tap.eq(r["status"], "blocked", f"{who}: {where}: the machine's profile holds")
+        machine(narrow)  # a ceiling cuts at once what the server began with
         r = tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
         tap.eq((r["status"], r["reason"]), ("timeout", "wall time limit of 0.200s"), f"{who}: {where}: a limit that a client asks for does not pass the policy's")
         for arguments in ({"action": "new", "profile": "open"}, {"action": "new", "workspace": "w"}):
             r = tool("session", **arguments)
             tap.ok(r["isError"] and ("profile" in text(r) or "workspace" in text(r)), f"{who}: {where}: session {arguments} is refused", r)
+        machine(wide)
     machine("final: [approval]\napproval: {mode: HITL, expiry: 200ms}\n")
     for where, tool in interfaces(who, env):
         r = tool("execute_code", code=f"print({len(where)})")
