@@ -22,7 +22,7 @@ programs = tapsys.Programs(BUILD)
 
 RUNNING = 8    # branches in a call at the same time
 IDLE = 2       # branches that wait, and are forked meanwhile
-SECONDS = 4    # of each call; forks are made until the last has ended
+SECONDS = 4    # of each call, from the moment on that all of them are under way; forks are made until the last has ended
 DENIED = 40    # mounts that a branch tries, spread over its call
 TIMES = 3      # how often each of them, one directly after the other
 
@@ -32,6 +32,8 @@ CALL = """
 import ctypes, errno, os, time
 libc = ctypes.CDLL(None, use_errno=True)
 mark, kind, wrong = {mark!r}, {kind!r}, []
+while not os.path.exists({go!r}):
+    time.sleep(0.01)
 end = time.monotonic() + {seconds}
 for i in range({denied} if kind != "quiet" else 0):
     for _ in range({times}):
@@ -92,21 +94,22 @@ def marks(result):
     return dict(found)
 
 
-def fork_more(u, calls, sources, victim):
-    """Forks SOURCES, two at a time, as long as one of CALLS runs. Each branch makes one call and is closed. VICTIM is a
-    client that is killed while the first forks are made."""
+def fork_more(u, calls, sources, victim, go):
+    """Forks SOURCES, two at a time, as long as one of CALLS runs, which all wait for the file GO. Each branch makes one call and is
+    closed. VICTIM is a client that is killed while the first forks are made."""
     made, wrong = 0, []
     while any(p.poll() is None for p in calls):
         pair = [(s, f"more{made + i}") for i, s in enumerate((sources[made % len(sources)], sources[(made + 1) % len(sources)]))]
         forks = [start(u, "session", "fork", s, n) for s, n in pair]
         victim.kill()
+        go.touch()
         for (source, name), r in zip(pair, [ended(p) for p in forks]):
             made += 1
             if r.code != 0:
                 wrong.append(f"{source} -> {name}: {r.err.strip()}")
                 continue
             mark = "fork" + name[4:]
-            c = u.cell(name, CALL.format(mark=mark, kind="", seconds=0, denied=1, times=1))
+            c = u.cell(name, CALL.format(mark=mark, kind="", seconds=0, denied=1, times=1, go="/"))
             if c["status"] != "ok" or marks(c) != {mark: 1} or f"{mark} ends with []" not in (c["stdout"] or ""):
                 wrong.append(f"the call in {name}: {marks(c)} {c.story()}")
             u("session", "close", name)
@@ -117,7 +120,9 @@ def fork_more(u, calls, sources, victim):
 
 def parallel(u):
     kinds = ["", "quiet", "memory", "", "quiet", "signal", "", "exit"]
-    base = u.new("--profile", "open", "base")
+    folder = programs.dir / f"go-{u.who}"
+    folder.mkdir(mode=0o755)
+    base = u.new("--profile", "open", "--ro", f"{folder}:/go", "base")
     r = u.cell(base, "x = ['base']\n")
     if not u.ok(r["status"] == "ok", "a session starts", r):
         return
@@ -126,15 +131,15 @@ def parallel(u):
     if not u.ok(all(r.code == 0 for r in made), f"a session that nobody calls is forked {len(names)} times", *[r for r in made if r.code]):
         return
     sources = [base, *names[RUNNING:RUNNING + IDLE]]
-    calls = [start(u, "session", "run", "--json", n, "-", text=CALL.format(mark=f"m{n}", kind=k, seconds=SECONDS, denied=DENIED, times=TIMES))
+    calls = [start(u, "session", "run", "--json", n, "-", text=CALL.format(mark=f"m{n}", kind=k, seconds=SECONDS, denied=DENIED, times=TIMES, go="/go/now"))
              for n, k in zip(names, kinds)]
     victim = start(u, "session", "run", "--json", "victim", "-",
-                   text=CALL.format(mark="mvictim", kind="", seconds=SECONDS, denied=DENIED, times=TIMES))
+                   text=CALL.format(mark="mvictim", kind="", seconds=100, denied=DENIED * 100 // SECONDS, times=TIMES, go="/"))
     busy = lambda: {n for n, s in u.sessions().items() if s["state"] == "busy"}
     all_run = until(lambda: len(busy()) == RUNNING + 1 or all(p.poll() is not None for p in calls) or None)
     u.ok(all_run and not all(p.poll() is not None for p in calls),
          f"{RUNNING + 1} branches of a session are in a call at the same time", u.sessions())
-    more, wrong = fork_more(u, calls, sources, victim)
+    more, wrong = fork_more(u, calls, sources, victim, folder / "now")
     ended(victim)
     tap.figure(f"{u.who}: forks beside {RUNNING} calls: {more}")
     u.ok(more >= 2 and not wrong, f"while {RUNNING} branches run, more are forked from the session and from branches, and each of those works", *wrong)

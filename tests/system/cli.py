@@ -214,7 +214,7 @@ for command, what in (("session", "sessions"), ("workspace", "workspaces")):
 os.chmod(home / "folder", 0o777)
 for who in tapsys.users():
     for args in (["--ro", str(home)], ["--rw", str(home / "folder")], ["--ro", str(home) + ":/data"], ["--env", "A="], ["--env", "A=b=c"],
-                 ["--net", "none"], ["--mode", "full"], ["--timeout", "1500ms"], ["--timeout", "1m"], ["--memory", "1g"], ["--memory", "64m"],
+                 ["--net", "none"], ["--mode", "full"], ["--timeout", "60500ms"], ["--timeout", "1m"], ["--memory", "1g"], ["--memory", "64m"],
                  ["--descriptors", "16"], ["--disk", "1m"], ["--inodes", "100"], ["--processes", "3"], ["--threads", "0"], ["--output", "1k"],
                  ["--stdin", str(home / "file")], ["--ro", str(home / "folder")], ["--proc"], ["--memory-by", "auto"], ["--memory-by", "rlimit"]):
         run = tapsys.cordon(programs, ["exec", *args, "--", "/bin/true"], who)
@@ -266,19 +266,23 @@ for who in tapsys.users():
         took, _ = tapsys.soonest(lambda: signalled(number))
         tap.ok(took <= tapsys.LATE, f"{who}: SIG{name} ends the run within {tapsys.LATE * 1000:.0f} ms", f"{took:.3f} s in the best try")
     # a reader that goes away, and one that never reads
-    p = subprocess.Popen(programs.command(["exec", "--timeout", f"{5 * tapsys.SLOW}s", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "10m", "--", "/usr/bin/yes"], who), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
     p.stdout.read(10)
     p.stdout.close()
-    start = time.monotonic()
-    p.wait(20 * tapsys.SLOW)
-    tap.ok(time.monotonic() - start < 4 * tapsys.SLOW, f"{who}: a reader that goes away ends the run", time.monotonic() - start)
+    try:
+        p.wait(60 * tapsys.SLOW)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        p.wait()
+    tap.eq(p.returncode, exits.READER_LEFT, f"{who}: a reader that goes away ends the run")
     p.stderr.close()
-    p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", "while :; do echo 98.77 98.77 98.77; done"], who),
+    loop = f"while :; do echo 98.{os.getpid()}; done"  # nobody else says so
+    looping = lambda: subprocess.run(["/usr/bin/pgrep", "-f", f"^/bin/sh -c {loop}"], stdout=subprocess.PIPE, text=True).stdout
+    p = subprocess.Popen(programs.command(["exec", "--timeout", "1s", "--output", "100m", "--", "/bin/sh", "-c", loop], who),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=tapsys.clean_env(who=who))
-    time.sleep(3)
-    alive = subprocess.run(["/usr/bin/pgrep", "-f", "^/bin/sh -c while :; do echo 98.77"], stdout=subprocess.PIPE, text=True).stdout
-    tap.ok(not alive, f"{who}: a reader that never reads does not stop the clock", alive)
+    wrote = select.select([p.stdout], [], [], 60 * tapsys.SLOW)[0]
+    tap.ok(wrote and tapsys.until(lambda: not looping()), f"{who}: a reader that never reads does not stop the clock", wrote, looping())
     p.stdout.close()
     p.stderr.close()
     p.kill()
@@ -290,7 +294,7 @@ for who in tapsys.users():
     r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/bin/true"], who)
     tap.ok(r["status"] == "ok", f"{who}: 8 MB of input that is not read", r.story())
     r = tapsys.exec_json(programs, ["--stdin", str(big), "--timeout", "500ms"], ["/bin/sleep", "100"], who)
-    tap.ok(r["status"] == "timeout" and r.seconds < 3 * tapsys.SLOW, f"{who}: a sleeper with 8 MB of input", r.story())
+    tap.ok(r["status"] == "timeout" and r.seconds < 30 * tapsys.SLOW, f"{who}: a sleeper with 8 MB of input", r.story())
     r = tapsys.exec_json(programs, ["--stdin", str(big)], ["/usr/bin/wc", "-c"], who)
     tap.ok((r["stdout"] or "").strip() == str(8 << 20), f"{who}: 8 MB of input, all of it", r.story())
 
@@ -374,10 +378,9 @@ for who in tapsys.users():
     tap.ok(r["stdout"] == "content\n", f"{who}: --stdin FILE is the program's input", r.story())
     r = ex("/bin/cat")
     tap.ok(r["stdout"] == "" and r["status"] == "ok", f"{who}: stdin is empty by default", r.story())
-    with subprocess.Popen(["/bin/sleep", "5"], stdout=subprocess.PIPE) as never:
-        start = time.monotonic()
+    with subprocess.Popen(["/bin/sleep", "1000"], stdout=subprocess.PIPE) as never:  # a guest that reads it is ended by its time limit
         r = ex("/bin/cat", stdin=never.stdout)
-        tap.ok(r["status"] == "ok" and time.monotonic() - start < 4, f"{who}: the caller's stdin is not the guest's", r.story())
+        tap.ok(r["status"] == "ok", f"{who}: the caller's stdin is not the guest's", r.story())
         never.kill()
     r = ex("/bin/sh", "-c", f"cat {home}/file; echo changed > {home}/file", options=("--ro", str(home)))
     tap.ok((r["stdout"] or "") == "content\n" and (home / "file").read_text() == "content\n", f"{who}: --ro shows and keeps", r.story())
