@@ -310,9 +310,13 @@ def interrupt(u):
     t.expect(b"begun")
     t.type(b"\x03")
     deaf = t.expect(b"deaf\r\n")
-    t.type(b"\x03")
+    for _ in range(10):  # on a busy machine the second one may come later than that, and is a first one: the block hears it
+        t.type(b"\x03")
+        until(lambda: not t.more() or t.p.poll() is not None or b"deaf\r\n" in t.seen[t.at:])
+        if t.p.poll() is not None or t.expect(b"deaf\r\n", 1) is None:
+            break
     code = t.wait()
-    u.ok(deaf and code == 130 and b"is over: interrupted (Ctrl-C)" in t.seen[t.at:], "a second Ctrl-C within two seconds ends a session that ignores the first", code, t.tail())
+    u.ok(deaf and code == 130 and b"is over: interrupted (Ctrl-C)" in t.seen, "a second Ctrl-C within two seconds ends a session that ignores the first", code, t.tail())
     t.close()
     u.ok(not u.sessions(), "a prompt that was left, and one that was ended, leave no session", u.sessions())
 
