@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small client of `cordon serve --http`, for its tests: requests as bytes, replies as they came, streams event by event."""
 import json
-import os
 import re
 import select
 import socket
 import subprocess
-import time
 
 import tapsys
-from mcptest import META, MODERN, PATIENCE
+from mcptest import META, MODERN, PATIENCE, whole
 
 
 class Site:
@@ -62,6 +60,9 @@ class Site:
     def tool(self, name, **arguments):
         with self.connect() as c:
             return c.ask(self.modern("tools/call", name=name, arguments=arguments)).json.get("result") or {}
+
+    def run(self, **arguments):
+        return whole(self, self.tool("execute_code", **arguments))
 
     def connect(self):
         return Wire(self.port)
@@ -220,14 +221,3 @@ class Session:
     def delete(self):
         with self.site.connect() as c:
             return c.ask(self.site.head("DELETE", Content_Type=None, **self.fields))
-
-
-def readable(path):
-    return os.access(path, os.R_OK)
-
-
-def wait_for(look, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not look() and time.monotonic() < end:
-        time.sleep(0.02)
-    return look()

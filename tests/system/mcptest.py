@@ -72,9 +72,9 @@ class Client:
         """Reads until READY() is true, and gives what it gave; None: the server is gone, or nothing happens any more."""
         end = time.monotonic() + PATIENCE
         alive = True
-        while not ready() and alive and time.monotonic() < end:
+        while not (got := ready()) and alive and time.monotonic() < end:
             alive = self.take(0.5)
-        return ready() or None
+        return got or ready() or None
 
     def reply(self, number):
         return self.until(lambda: self.replies.get(number)) or {"error": {"code": 0, "message": "no reply"}}
@@ -88,6 +88,10 @@ class Client:
     def tool(self, name, **arguments):
         """The result of a tool."""
         return self.call(name, **arguments).get("result") or {"content": [{"text": "no result"}], "isError": None}
+
+    def run(self, **arguments):
+        """The result of execute_code once its program has ended: on a busy machine a short --answer makes a job of any run."""
+        return whole(self, self.tool("execute_code", **arguments))
 
     def raw(self, data):
         """What it answers to these bytes, as the next message without a method."""
@@ -155,6 +159,13 @@ def stop(process):
         return None
 
 
+def whole(client, result):
+    """RESULT, or what came of the job that it names."""
+    while (told := result.get("structuredContent") or {}).get("status") == "running":
+        result = client.tool("wait_job", job_id=told["job_id"])
+    return result
+
+
 def text(result):
     return result["content"][0]["text"] if result.get("content") else ""
 
@@ -215,8 +226,5 @@ def connects(path):
 
 
 def appears(look):
-    """Waits until LOOK() gives something."""
-    end = time.monotonic() + PATIENCE
-    while not look() and time.monotonic() < end:
-        time.sleep(0.02)
-    return look()
+    """Waits until LOOK() gives something, and gives that: a second look may find something else."""
+    return tapsys.until(look, PATIENCE / tapsys.SLOW)

@@ -16,7 +16,7 @@ from tapsys import Tap
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
-HELD = "try:\n    while True:\n        pass\nexcept KeyboardInterrupt:\n    print('let go')\n"  # until somebody interrupts the session
+HELD = "while True:\n    pass\n"  # until somebody interrupts the session
 
 
 def let_go(client, process, session, number):
@@ -35,13 +35,6 @@ def ended(s, job, **more):
     return r
 
 
-def whole(s, code):
-    """The result of a run that comes to its end, and `job_id` where it was a job."""
-    r = s.tool("execute_code", code=code)["structuredContent"]
-    job = r.get("job_id")
-    return {**(ended(s, job)["structuredContent"] if job else r), "job_id": job}
-
-
 def begin(s, before):
     """A run that goes on: its job, its runner and its guest."""
     job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
@@ -57,7 +50,7 @@ def of_runners():
             job, runner, worker = begin(s, [own])
             os.kill(runner, number)
             if number == signal.SIGSTOP:
-                tap.eq(whole(s, "6 * 7").get("value"), "42", f"{what} holds up no other request")
+                tap.eq(s.run(code="6 * 7")["structuredContent"].get("value"), "42", f"{what} holds up no other request")
             r = ended(s, job, cancel=number == signal.SIGSTOP)
             tap.ok(r["isError"] and "gave no result" in text(r), f"{what} is an error of its own request", r)
             tap.eq("status: cancelled" in text(r), number == signal.SIGSTOP, f"{what} is told as cancelled where its client ended it", r)
@@ -71,7 +64,10 @@ def of_runners():
 def of_fronts():
     """Over HTTP all clients have one front, which is started anew; at the socket each has its own."""
     with Site(programs, "--profile", "standard", "--answer", "100ms") as s:
-        job = whole(s, "import time\ntime.sleep(0.5)\nprint('kept')\n")["job_id"]
+        while "job_id" not in (r := s.tool("execute_code", code="import time\ntime.sleep(0.5)\nprint('kept')\n"))["structuredContent"]:
+            pass  # it was over before the first answer: cordond had slept for so long
+        job = r["structuredContent"]["job_id"]
+        ended(s, job)
         front = named(s.process.pid, "cordon-front")
         os.kill(front[0], signal.SIGSEGV)
         gone(front)
@@ -95,7 +91,7 @@ def of_fronts():
             os.kill(first[0], signal.SIGSEGV)
             os.kill(first[0], signal.SIGCONT)
             tap.ok(not a.until(lambda: None), "the connection of a front that crashed ends")
-            tap.eq(let_go(b, server, made, held).get("stdout"), "let go\n", "a run of another client goes on when a front crashed, and is answered")
+            tap.eq((let_go(b, server, made, held).get("error") or {}).get("type"), "KeyboardInterrupt", "a run of another client goes on when a front crashed, and is answered")
     server.terminate()
     tap.eq(stop(server), 0, "a server whose fronts crashed ends with 0")
 

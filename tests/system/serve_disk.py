@@ -8,7 +8,7 @@ import sys
 
 import tapsys
 from httptest import Site
-from mcptest import appears, text
+from mcptest import appears, text, whole
 from tapsys import Tap
 
 tap = Tap()
@@ -43,21 +43,21 @@ def told(r):
 
 def without_room(s):
     made = s.tool("session", action="new")["structuredContent"]["session_id"]
-    s.tool("execute_code", code="x = 41", session_id=made)
-    s.tool("write_file", session_id=made, path="there", text="before")
+    s.run(code="x = 41", session_id=made)
+    whole(s, s.tool("write_file", session_id=made, path="there", text="before"))
     job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
     fill()
-    r, ran = s.tool("execute_code", code=LONG), 0
+    r, ran = s.run(code=LONG), 0
     while not r.get("isError") and ran < 1000:
-        r, ran = s.tool("execute_code", code=LONG), ran + 1
+        r, ran = s.run(code=LONG), ran + 1
     tap.ok(told(r), "a run on a full disk is refused, in words that name the disk and what to do", r)
-    tap.ok(told(s.tool("execute_code", code="x", session_id=made)), "a call of a session on a full disk is refused in the same words")
+    tap.ok(told(s.run(code="x", session_id=made)), "a call of a session on a full disk is refused in the same words")
     for tool, arguments in (("write_file", {"path": "unrecorded", "text": "u"}), ("read_file", {"path": "there"}), ("session", {"action": "fork"})):
-        seen = [s.tool(tool, session_id=made, **arguments) for _ in range(RESERVE if tool == "write_file" else 1)]
+        seen = [whole(s, s.tool(tool, session_id=made, **arguments)) for _ in range(RESERVE if tool == "write_file" else 1)]
         tap.ok(all(told(r) for r in seen), f"{tool} on a full disk is refused in the same words, however often it is asked for", next((r for r in seen if not told(r)), ""))
     tap.ok(told(s.tool("session", action="new")), "no session is made on a full disk")
-    tap.ok(all(told(s.tool("execute_code", code=LONG)) for _ in range(RESERVE)), "a run on a full disk is refused in the same words, however often it is asked for")
-    r = s.tool("wait_job", job_id=job, cancel=True)["structuredContent"]
+    tap.ok(all(told(s.run(code=LONG)) for _ in range(RESERVE)), "a run on a full disk is refused in the same words, however often it is asked for")
+    r = whole(s, s.tool("wait_job", job_id=job, cancel=True))["structuredContent"]
     tap.eq(r["stdout"], "begun\n", "a run that was under way when the disk became full is answered", r)
     r = cordon("audit", "verify")
     tap.ok(r.code == 0 and "not ended" not in r.out, "the end of a run that was under way is on record, after all that was refused", r.out, r.err)
@@ -67,17 +67,17 @@ def without_room(s):
 def stopped(s):
     """The switch works without room; so does making some."""
     r = cordon("stop", "--why", "a test")
-    tap.ok(r.code == 0 and "stop" in text(s.tool("execute_code", code="1")), "cordon stop holds on a full disk", r.out, r.err)
+    tap.ok(r.code == 0 and "stop" in text(s.run(code="1")), "cordon stop holds on a full disk", r.out, r.err)
     tap.eq(cordon("resume").code, 0, "cordon resume works on a full disk")
 
 
 def with_room(s, made):
     os.unlink(disk / "full")
-    tap.eq(s.tool("execute_code", code="6 * 7")["structuredContent"]["value"], "42", "a run begins as soon as there is room, at the same server")
-    tap.eq(s.tool("execute_code", code="x + 1", session_id=made)["structuredContent"]["value"], "42", "a session is as it was before the disk was full")
-    names = [n["name"] for n in s.tool("list_files", session_id=made)["structuredContent"]["names"]]
+    tap.eq(s.run(code="6 * 7")["structuredContent"]["value"], "42", "a run begins as soon as there is room, at the same server")
+    tap.eq(s.run(code="x + 1", session_id=made)["structuredContent"]["value"], "42", "a session is as it was before the disk was full")
+    names = [n["name"] for n in whole(s, s.tool("list_files", session_id=made))["structuredContent"]["names"]]
     tap.eq(names, ["there"], "what was refused for want of room was not done")
-    tap.ok(not s.tool("write_file", session_id=made, path="later", text="l").get("isError"), "a file is written as soon as there is room")
+    tap.ok(not whole(s, s.tool("write_file", session_id=made, path="later", text="l")).get("isError"), "a file is written as soon as there is room")
     r = cordon("audit", "verify")
     tap.ok(r.code == 0 and "not ended" not in r.out, "the audit is whole after that", r.out, r.err)
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import struct
 import sys
+import time
 
 sys.dont_write_bytecode = True
 import tapsys
@@ -22,6 +23,7 @@ except ImportError:
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
+TURN = 2  # seconds that a call about files waits for its session, as docs/serve.md says
 PICTURES = pathlib.Path(__file__).resolve().parents[1] / "fuzz"
 PNG = """
 import struct, zlib
@@ -167,9 +169,13 @@ def at_once(who, s, t):
     """Clients call tools side by side, and so do models."""
     one = t.new()
     t("write_file", session_id=one, path="a", text="a")
-    calls = [s.send("tools/call", name="read_file", arguments={"session_id": one, "path": "a"}) for _ in range(3)]
-    reads = [s.send("resources/read", uri=f"cordon://{one}/a") for _ in range(3)]
-    got = [content(s.reply(n).get("result") or {}).get("text") for n in calls] + [((s.reply(n).get("result") or {}).get("contents") or [s.reply(n)])[0].get("text") for n in reads]
+    for _ in range(20):
+        began = time.monotonic()
+        calls = [s.send("tools/call", name="read_file", arguments={"session_id": one, "path": "a"}) for _ in range(3)]
+        reads = [s.send("resources/read", uri=f"cordon://{one}/a") for _ in range(3)]
+        got = [content(s.reply(n).get("result") or {}).get("text") for n in calls] + [((s.reply(n).get("result") or {}).get("contents") or [s.reply(n)])[0].get("text") for n in reads]
+        if got == ["a"] * 6 or time.monotonic() - began < TURN:  # a machine that needs longer for all six shows nothing
+            break
     tap.eq(got, ["a"] * 6, f"{who}: files of one session that are asked for at once are all given")
     run = s.send("tools/call", name="execute_code", arguments={"session_id": one, "code": "print(1, flush=True)\nwhile True:\n    pass", "timeout_ms": 60000})
     appears(lambda: any(v["session"] == one and v["state"] == "busy" for v in tapsys.cordon(programs, ["session", "list", "--json"], who).json))

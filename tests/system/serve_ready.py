@@ -21,6 +21,7 @@ state = programs.dir / "ready-state"
 policy = programs.dir / "policy.yaml"
 ENV = {"CORDON_STATE": str(state)}
 QUICK_ENDS = 8  # of src/serve/ready.c
+TRIES = 5  # a run waits for a child for 50 ms, which a busy machine may not keep
 
 
 def cordon(*words):
@@ -54,19 +55,37 @@ def pool(what):
 
 
 def lends(server, before, **more):
-    """Whether a run has a child that was lent for it, after BEFORE others. It goes on meanwhile: another runner waits, so none is prepared beside it, and no child is
+    """Whether a run has a child that was lent for it, after BEFORE others; one that a busy holder kept waiting for too long makes its own. It goes on meanwhile: another runner waits, so none is prepared beside it, and no child is
     lent but its own."""
     number = server.send("tools/call", name="execute_code", arguments={"code": "while True: pass", **more})
-    lent = appears(lambda: cordon("pool", "status", "--json").json["leases"] == before + 1)
+    met = appears(lambda: "lent" if cordon("pool", "status", "--json").json["leases"] == before + 1 else named(server.process.pid, "cordon-python"))
     server.tell("notifications/cancelled", requestId=number)
     appears(lambda: not named(server.process.pid, "cordon-runner"))
-    return lent
+    return met == "lent"
 
 
 def another_pool():
     cordon("pool", "stop", "--force")
     cordon("pool", "start", "--size", "4")
     appears(lambda: pool("ready") == 4)
+
+
+def lends_of_another(server, **more):
+    prepared(server)
+    another_pool()
+    return lends(server, 0, **more)
+
+
+def lends_of_new_templates(server):
+    another_pool()
+    tap.eq(value(server)[0], "42", "a run by a runner that waited through all of that")
+    prepared(server)
+    appears(lambda: pool("lent") == 1)  # that of the runner that is taken next; the other still waits with one of an older pool
+    before = cordon("pool", "status", "--json").json
+    for p in traces.children(before["pid"]):  # the templates; what was forked from them ends with them
+        os.kill(p, signal.SIGKILL)
+    appears(lambda: pool("ready") == 4)
+    return lends(server, before["leases"])
 
 
 def value(server, **more):
@@ -220,18 +239,8 @@ with Server(programs, "--policy", str(policy), env=ENV) as s:
     another_pool()
     tap.eq(value(s)[0], "42", "another pool is there: the next run")
     for what, more in (("", {}), (" and tighter limits", {"memory_mb": 64})):
-        prepared(s)
-        another_pool()
-        tap.ok(lends(s, 0, **more), f"another pool{what} while runners wait: the next run has a child of the new one")
-    another_pool()
-    tap.eq(value(s)[0], "42", "a run by a runner that waited through all of that")
-    prepared(s)
-    appears(lambda: pool("lent") == 1)  # that of the runner that is taken next; the other still waits with one of an older pool
-    before = cordon("pool", "status", "--json").json
-    for p in traces.children(before["pid"]):  # the templates; what was forked from them ends with them
-        os.kill(p, signal.SIGKILL)
-    appears(lambda: pool("ready") == 4)
-    tap.ok(lends(s, before["leases"]), "templates that died while runners wait, and the children of those with them: the next run has a new child")
+        tap.ok(any(lends_of_another(s, **more) for _ in range(TRIES)), f"another pool{what} while runners wait: the next run has a child of the new one")
+    tap.ok(any(lends_of_new_templates(s) for _ in range(TRIES)), "templates that died while runners wait, and the children of those with them: the next run has a new child")
     tap.eq(value(s)[0], "42", "a run after templates died")
 
     prepared(s)
