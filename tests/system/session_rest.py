@@ -206,9 +206,25 @@ def worker_at_work():
     return until(lambda: next((pid for pid, name in processes.all().items() if name == "cordon-python" and holds_the_mark(pid)), None))
 
 
-def client_is_stopped(u, what, *args):
+def at_work(u, *args):
     client = start(u, *args, text=BUSY)
-    guest = worker_at_work()
+    return client, worker_at_work()
+
+
+def warm_at_work(u, *args):
+    """With a child of the pool: a run that a busy holder keeps waiting for 50 ms goes without one, and is begun anew."""
+    for _ in range(5):
+        leases = u.status()["leases"]
+        client, guest = at_work(u, *args)
+        if u.status()["leases"] == leases + 1:
+            return client, guest
+        client.kill()
+        client.communicate()
+    u.ok(False, "(a run is a warm one)", u.status())
+    return at_work(u, *args)
+
+
+def client_is_stopped(u, what, client, guest):
     os.kill(client.pid, signal.SIGSTOP)
     u.ok(guest and until(lambda: state_of(client.pid) == "T"), f"{what}: (the program runs, its client is stopped)", guest)
     gone = until(lambda: state_of(guest) in ("gone", "Z", "X"), 15)
@@ -221,22 +237,20 @@ def client_is_stopped(u, what, *args):
 def clocks(u):
     u("pool", "start", "--profile", "standard", "--size", "2")
     u.full("standard")
-    leases = u.status()["leases"]
-    client_is_stopped(u, "warm run", "run", "--json", "--profile", "standard", "--timeout", "3s", "-")
-    u.ok(u.status()["leases"] == leases + 1, "(that run was a warm one)", u.status())
+    client_is_stopped(u, "warm run", *warm_at_work(u, "run", "--json", "--profile", "standard", "--timeout", "3s", "-"))
     s = u.new("--profile", "standard")
     branch = u("session", "fork", s).out.strip()
     later = u.new("--profile", "standard")
     for name, what in ((s, "session"), (branch, "branch")):
-        client_is_stopped(u, what, "session", "run", "--json", "--timeout", "3s", name, "-")
-    r = u.cell(later, "x = 42\n", "--timeout", "1s")
+        client_is_stopped(u, what, *at_work(u, "session", "run", "--json", "--timeout", "3s", name, "-"))
+    r = u.cell(later, "x = 42\n", "--timeout", "2s")
     time.sleep(3)
     r = u.cell(later, "import time\ntime.sleep(3)\nx\n", "--timeout", "30s")
     u.ok(r["value"] == "42", "the clock of a call ends with it: a session rests, and works, longer than the limit of the call before", r)
-    client = start(u, "session", "run", "--json", "--timeout", "60s", later, "-", text="import time\ntime.sleep(1)\nx\n")
+    client = start(u, "session", "run", "--json", "--timeout", "60s", later, "-", text="import time\ntime.sleep(3)\nx\n")
     u.ok(until(lambda: u.sessions().get(later, {}).get("state") == "busy"), "(a call runs)")
     os.kill(client.pid, signal.SIGSTOP)
-    time.sleep(2)
+    time.sleep(4)  # longer than the program sleeps: its end waits for the client
     os.kill(client.pid, signal.SIGCONT)
     out = json.loads(client.communicate(timeout=60 * tapsys.SLOW)[0] or "{}")
     u.ok(out.get("value") == "42", "a call whose client was stopped for less than its limit is done", out)
@@ -322,6 +336,15 @@ def alive(u):
     return u.status().get("sessions")
 
 
+def idle_pair(u):
+    """A session and its branch, which end soon: on a busy machine the first may be over before it is forked."""
+    while True:
+        s = u.new("--profile", "standard", "--idle", "2s")
+        fork = u("session", "fork", s)
+        if fork.code == 0 or "idle for" not in fork.err:
+            return s, fork.out.strip()
+
+
 def idle_ends(u):
     keeper = u.new("--profile", "standard")
     shut = u.new("--profile", "standard")
@@ -331,8 +354,7 @@ def idle_ends(u):
             "a call of the session itself": lambda: u.cell(s, "1\n"),
             "a new session": lambda: u("session", "close", u.new("--profile", "standard"))}
     for way, look in ways.items():
-        s = u.new("--profile", "standard", "--idle", "500ms")
-        branch = u("session", "fork", s).out.strip()
+        s, branch = idle_pair(u)
         u.ok(until(lambda: alive(u) == 1), "(a session and its branch ended of idleness)", u.status())
         u.ok(not ends(u, s), "while nobody asks the holder, the end of idle sessions is not recorded", ends(u, s))
         look()
@@ -357,7 +379,7 @@ def idle_ends(u):
 
 def ends_with_the_holder(u):
     u("pool", "stop", "--force")
-    u("pool", "start", "--profile", "standard", "--idle", "500ms")
+    u("pool", "start", "--profile", "standard", "--idle", "4s")  # the session comes before that is over
     s = u.new("--profile", "standard", "--idle", "500ms")
     u.ok(until(lambda: u("pool", "status").code == 1), "(the last session was idle for too long, and the holder ended after it)")
     u("session", "list")

@@ -127,8 +127,8 @@ t(SpawnWorker, "explore", "1")
     tap.ok(len(got) == 3 and got[0]["final"] == "200", f"{who}: a worker has the memory that its caller leaves", got, r.story())
     tap.ok(len(got) == 3 and got[1]["status"] in ("error", "memory") and got[1]["final"] is None, f"{who}: a worker does not have the memory that its caller holds", got[1:2])
     tap.ok(len(got) == 3 and "no worker fits" in str(got[2]), f"{who}: a caller that holds nearly all of its memory starts no worker, and is told why", got[2:])
-    burn = "import time\nwhile time.process_time() < 0.4: pass\nFINAL('burnt')"
-    got, r = run(s, CALLS + f"t(SpawnWorker, 'explore', {burn!r}); t(SpawnWorker, 'explore', {burn!r})\n", "--worker", "execute", "--cpu", "700ms", "--timeout", "30s")
+    burn = "import time\nwhile time.process_time() < 1: pass\nFINAL('burnt')"
+    got, r = run(s, CALLS + f"t(SpawnWorker, 'explore', {burn!r}); t(SpawnWorker, 'explore', {burn!r})\n", "--worker", "execute", "--cpu", "1700ms", "--timeout", "30s")
     tap.ok(len(got) == 2 and got[0]["final"] == "burnt" and (got[1] if isinstance(got[1], str) else got[1]["status"]) == "timeout",
            f"{who}: the workers of a run have its CPU time once", got, r.story())
     s.close()
@@ -178,12 +178,12 @@ def asked(who):
     path.write_text("import json\nprint(json.dumps(SpawnWorker('execute', 'WriteFile(\"a\", \"x\")\\nFINAL(\"made\")')['final']))\n")
     os.chmod(path, 0o644)
     os.chmod(s.home, 0o755)
-    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "2s", "--policy", policy, str(path))
+    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "3s", "--policy", policy, str(path))
     told = []
     for tool in ("SpawnWorker", "WriteFile"):
         waiting = until(lambda: [a for a in s.run("approve", "list", "--json").json or [] if a["state"] == "asked" and a["tool"] == tool])
         if tool == "WriteFile":
-            time.sleep(2.2)  # longer than the run may take
+            time.sleep(3.2)  # longer than the run may take
         told.append(apart(programs.command(["approve", "yes", waiting[0]["id"], "--why", "test"], who), clean_env(s.env))[0] if waiting else None)
     out, err = p.communicate(timeout=60)
     r = json.loads(out or b"{}")
