@@ -548,10 +548,13 @@ def kills(count, rng):
     fresh(name)
     sides = [folder(f"side{i}", {**{f"d{k % 5}/f{k}": f"{i} {k}\n" for k in range(12)}, "side": str(i)}) for i in range(2)]
     acknowledged = 1
-    start = time.monotonic()
-    workspace("import", name, sides[0])
-    whole = time.monotonic() - start
-    heads = 2  # commits so far, as git counts them
+    took = []
+    for i in range(3):  # the fastest: what held up one of them does not hold up all
+        start = time.monotonic()
+        workspace("import", name, sides[i % 2])
+        took.append(time.monotonic() - start)
+    whole = min(took)
+    heads = 4  # commits so far, as git counts them
     bad, killed, committed = [], 0, 0
     latest = {k: whole for k in range(3)}  # of each command: the latest instant to kill it at, so that about half are still at work
     for i in range(count):
@@ -615,7 +618,7 @@ def kills_full(count, rng):
         side = folder("side", {f"f{k}": os.urandom(20_000) for k in range(10)})
         filler.write_bytes(b"")
         room = os.statvfs(home).f_bavail * 4096
-        filler.write_bytes(bytes(max(0, room - rng.randrange(400_000))))
+        filler.write_bytes(bytes(max(0, room - (rng.randrange(400_000) if i else 0))))  # the first finds none
         start = time.monotonic()
         p = subprocess.Popen(programs.command(["workspace", "import", "full", str(side)]), env=tapsys.clean_env(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/")
         if i % 2:

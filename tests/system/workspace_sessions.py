@@ -217,11 +217,12 @@ def layers(who):
     tap.eq((r["status"], r["stdout"]), ("ok", "7\n 200\n"), f"{who}: what a session has below it is there after its workspace was deleted", r.story())
     for name in (s, b):
         cordon(programs, ["session", "close", name], who)
-    left = [{n for n in os.listdir(home) if n.startswith(".used-")} - others]
-    for verb in ("create", "delete"):
-        workspace(verb, "w", who=who)
-    left.append({n for n in os.listdir(home) if n.startswith(".used-")} - others)
-    tap.eq([len(names) for names in left], [2, 0], f"{who}: checkouts that were left to a session and its fork go when those are over")
+    def left():
+        return {n for n in os.listdir(home) if n.startswith(".used-")} - others
+    before = len(left())
+    # what is dying still holds them: the next command after that finds them
+    gone = tapsys.until(lambda: [workspace(verb, "w", who=who) for verb in ("create", "delete")] and not left())
+    tap.eq((before, gone), (2, True), f"{who}: checkouts that were left to a session and its fork go when those are over")
 
 
 def copied(who, state):
