@@ -340,6 +340,25 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
     };
 }
 
+/* The breaker keeps how it ended, and tells it to whoever asks next, by a refusal or a message of the log. Where the output
+ * is told while the program runs, the result is cleaned later than this. */
+static void release(struct flow *f, const char *status)
+{
+    const struct flow_result *r = f->result;
+    const bool failed = r->status != FLOW_OK;
+    char type[sizeof r->type], message[sizeof r->message];
+    snprintf(type, sizeof type, "%s", failed ? r->type : "");
+    snprintf(message, sizeof message, "%s", failed ? r->message : "");
+    if (failed) {
+        flow_words_clean(type, sizeof type, f->req->rules);
+        flow_words_clean(message, sizeof message, f->req->rules);
+    }
+    gate_release(f->plan, &(struct gate_outcome){.status = status,
+                                                 .type = failed ? type : NULL,
+                                                 .message = message,
+                                                 .at_prompt = f->req->typed && f->req->asks});
+}
+
 /* Always: the end of what began, or the one record of what never did; then the slot is free. */
 int flow_finish(struct flow *f, struct err *err)
 {
@@ -364,11 +383,7 @@ int flow_finish(struct flow *f, struct err *err)
     r->recorded = e == 0;
     if (f->ticket)
         gate_abandon(f->ticket);
-    struct gate_outcome told = {.status = end.status,
-                                .type = end.error_type,
-                                .message = r->message,
-                                .at_prompt = f->req->typed && f->req->asks};
     if (f->plan)
-        gate_release(f->plan, &told);
+        release(f, end.status);
     return FLOW_GO_ON;
 }

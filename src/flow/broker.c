@@ -363,18 +363,28 @@ static enum tools_end make_call(struct calling *c, const struct gate_plan *plan,
     return end;
 }
 
+/* What a command wrote may have a secret in it: the breaker keeps it, and tells it. */
+static void release(struct calling *c, struct gate_plan *plan, bool failed)
+{
+    char message[1024] = "";
+    if (failed && c->answer.len) {
+        snprintf(message, sizeof message, "%s", c->answer.data);
+        flow_words_clean(message, sizeof message, broker->f->req->rules);
+    }
+    gate_release(plan, &(struct gate_outcome){.status = failed ? "error" : "ok",
+                                              .type = failed ? "ToolError" : NULL,
+                                              .message = message});
+}
+
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */
 static void carry_out(struct calling *c, struct gate_plan *plan)
 {
     struct err err = ERR_INIT;
     gate_plan_start(plan, gated_as(c));
     const enum tools_end end = make_call(c, plan, &err);
-    const bool failed = end == TOOLS_FAILED;
     if (err.code)
         set_text(&c->answer, err.msg);
-    gate_release(plan, &(struct gate_outcome){.status = failed ? "error" : "ok",
-                                              .type = failed ? "ToolError" : NULL,
-                                              .message = c->answer.data});
+    release(c, plan, end == TOOLS_FAILED);
     if (end == TOOLS_OK)
         finish(c, true, "ok", NULL);
     else

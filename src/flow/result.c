@@ -236,6 +236,11 @@ static void clean_chars(char *s, size_t size, const struct output_rules *rules,
     buf_done(&out);
 }
 
+void flow_words_clean(char *s, size_t size, const struct output_rules *rules)
+{
+    clean_chars(s, size, rules, OUTPUT_ESCAPE_NONE);
+}
+
 /* A name that cannot be cleaned is not shown. */
 static void clean_path(struct flow_file *f, const struct output_rules *rules,
                        enum output_escape escape)

@@ -158,6 +158,9 @@ void flow_result_say(struct flow_result *r, enum flow_status status, const char 
 void flow_result_clean(struct flow_result *r, const struct output_rules *rules,
                        enum output_escape escape, uint64_t cap);
 
+/* Words of a guest that others keep or tell, as clean as in a result; S has room for SIZE bytes. */
+void flow_words_clean(char *s, size_t size, const struct output_rules *rules);
+
 /* The object of the contract, one line with its newline. */
 void flow_violation_json(struct jsonw *j, const char *key, const struct flow_violation *v);
 ERR_MUST_USE int flow_result_json(const struct flow_result *r, struct buf *out);

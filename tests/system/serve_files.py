@@ -438,11 +438,14 @@ def roles(who):
     tapsys.cordon(programs, ["resume", "--why", "test"], who)
 
 
+SECRET = "ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"  # no digit: the gate leaves those out by itself
+
+
 def breakers(who):
     """A breaker that opens is told by a message of the log, where the era and the client have it."""
     def fails(s, meta=None):
         for _ in range(3):
-            s.ask("tools/call", meta, name="execute_code", arguments={"code": "raise ValueError('x')"})
+            s.ask("tools/call", meta, name="execute_code", arguments={"code": f"raise ValueError('{SECRET}')"})
         return [n["params"] for n in s.notes if n["method"] == "notifications/message"]
     policy = programs.dir / f"{who}-breakers.yaml"
     text = "breakers: {{failures: 3, counts: [error]{}}}\n"
@@ -470,6 +473,9 @@ def breakers(who):
                 later = [n["params"] for n in s.notes if n["method"] == "notifications/message"][len(got):]
                 tap.eq([(g["level"], g["data"]["state"]) for g in later], [] if level else [("notice", "half-open"), ("notice", "closed")],
                        f"{who}: {what}: the probe of a breaker and that it closed are told, below a warning", later)
+                kept = (state / "gate.live").read_bytes()
+                tap.ok(SECRET not in json.dumps(got + later) and SECRET.encode() not in kept and all("[REDACTED:github]" in g["data"]["message"] for g in got + later),
+                       f"{who}: {what}: a secret in what the program raised is redacted in what is told and kept of a breaker", got + later)
             if legacy and level:
                 tap.eq((s.ask("logging/setLevel", level="loud").get("error") or {}).get("code"), -32602, f"{who}: {what}: a level that nobody knows is refused")
 
