@@ -89,12 +89,14 @@ static bool fits_enum(struct checking *k, const json_t *list, const json_t *v, c
     return no(k, "'%.60s' is none of the values that it may have", name);
 }
 
-/* How much of V a bound is about: characters, items, or the number itself. */
-static double measure(const json_t *v)
+/* How much of V a bound is about: characters, items, or the number itself. A whole number may have more digits than a
+ * double tells apart: 2^53 + 1 is not within 2^53. */
+static long double measure(const json_t *v)
 {
-    return json_is_string(v)  ? (double)utf8_count(json_string_value(v), json_string_length(v))
-           : json_is_array(v) ? (double)json_array_size(v)
-                              : json_number_value(v);
+    return json_is_string(v)    ? utf8_count(json_string_value(v), json_string_length(v))
+           : json_is_array(v)   ? json_array_size(v)
+           : json_is_integer(v) ? (long double)json_integer_value(v)
+                                : (long double)json_number_value(v);
 }
 
 /* The property names a file: host.c opens it. */
@@ -102,6 +104,17 @@ static bool is_file(const struct checking *k, const json_t *of, const json_t *v)
 {
     return k->depth == 2 && json_is_string(v) && json_is_string(of) &&
            strcmp(json_string_value(of), ARGWORDS_FILE) == 0;
+}
+
+static bool not_within(struct checking *k, const char *word, const json_t *of, const json_t *v,
+                       const char *name)
+{
+    const char *what = json_is_string(v)  ? " characters long"
+                       : json_is_array(v) ? " items long"
+                                          : "";
+    const int digits = json_is_real(v) || json_is_real(of) ? 15 : 19; /* all that they have */
+    return no(k, "'%.60s' is %.*Lg%s; %s is %.*Lg", name, digits, measure(v), what, word, digits,
+              measure(of));
 }
 
 /* 1: it is none of these words. */
@@ -116,9 +129,9 @@ static int fits_bound(struct checking *k, const char *word, const json_t *of, co
 #undef BOUND
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (strcmp(bounds[i].word, word) == 0) {
-            const double has = measure(v), bound = json_number_value(of);
-            const bool good = bounds[i].least ? has >= bound : has <= bound;
-            return good || no(k, "'%.60s' is %.6g; %s is %.6g", name, has, word, bound) ? 0 : -1;
+            const bool good =
+                bounds[i].least ? measure(v) >= measure(of) : measure(v) <= measure(of);
+            return good || not_within(k, word, of, v, name) ? 0 : -1;
         }
     return 1;
 }
@@ -259,7 +272,10 @@ int tools_check(const char *schema, const void *given, size_t len, json_t **ret_
     good =
         good && (json_is_object(said) ||
                  /* what jansson says of it quotes it, and a reason is put on record */
-                 no(&k, "the arguments are not JSON, from byte %d on", said ? 0 : error.position));
+                 no(&k,
+                    "the arguments are not JSON, from byte %d on: there is no NaN or Infinity, a "
+                    "whole number has 64 bits, a text no NUL and no half of a surrogate pair",
+                    said ? 0 : error.position));
     if (good && schema)
         good = name_args(&k, rules, said, args) && fits(&k, rules, args, "");
     if (good)

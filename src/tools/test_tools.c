@@ -55,6 +55,25 @@ static void schemas(void)
                "arguments %s %s", rows[i].given, rows[i].why ? "are refused" : "fit their schema");
         json_decref(args);
     }
+    static const char large[] = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\","
+                                "\"minimum\":-9007199254740992,\"maximum\":9007199254740992}}}";
+    static const struct {
+        const char *given, *why;
+    } edges[] = {{"{\"args\":[9007199254740992]}", NULL},
+                 {"{\"args\":[9007199254740993]}", "9007199254740993; maximum is 9007199254740992"},
+                 {"{\"args\":[-9007199254740993]}", "minimum is -9007199254740992"},
+                 {"{\"args\":[9223372036854775807]}", "maximum"},
+                 {"{\"args\":[9223372036854775808]}", "64 bits"},
+                 {"{\"args\":[NaN]}", "no NaN"}};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        char why[300] = "";
+        json_t *args = NULL;
+        const int r =
+            tools_check(large, edges[i].given, strlen(edges[i].given), &args, why, sizeof why);
+        tap_ok(edges[i].why ? r < 0 && strstr(why, edges[i].why) : r == 0,
+               "a bound of 2^53 is exact: %s: %s", edges[i].given, why);
+        json_decref(args);
+    }
     char why[300];
     json_t *args = NULL;
     static const char odd[] =
