@@ -18,6 +18,15 @@ bool serve_link_full(const struct serve_link *l)
     return serve_front_frames(l->front)->len - l->sent > LIMIT_SERVE_HOLD;
 }
 
+void serve_link_drop(struct buf *b, size_t *done)
+{
+    if (*done <= b->len / 2)
+        return;
+    memmove(b->data, b->data + *done, b->len - *done);
+    b->len -= *done;
+    *done = 0;
+}
+
 short serve_link_events(const struct serve_link *l)
 {
     return (short)(POLLIN | (serve_front_frames(l->front)->len ? POLLOUT : 0));
@@ -33,14 +42,11 @@ void serve_link_send(struct serve_link *l)
         const struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
         if (sendmsg(SERVE_LINK_FD, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
             l->over = errno != EAGAIN && errno != EINTR && errno != ENOBUFS;
-            return;
+            break;
         }
         l->sent += sizeof len + len;
     }
-    if (l->sent == frames->len) { /* the memory stays for the next */
-        buf_reset(frames);
-        l->sent = 0;
-    }
+    serve_link_drop(frames, &l->sent);
 }
 
 int serve_link_read(struct serve_link *l, struct err *err)

@@ -60,15 +60,6 @@ static int read_client(struct loop *l, struct err *err)
     return n > 0 ? take_lines(l, chunk, (size_t)n, err) : 0;
 }
 
-/* What was written goes; the memory stays for the next. */
-static void forget(struct buf *b, size_t *done)
-{
-    if (*done == b->len) {
-        buf_reset(b);
-        *done = 0;
-    }
-}
-
 static void write_client(struct loop *l)
 {
     struct buf *out = serve_front_out(l->front);
@@ -77,7 +68,7 @@ static void write_client(struct loop *l)
     if (n < 0 && errno != EINTR && errno != EAGAIN)
         l->over = true;
     l->written += n > 0 ? (size_t)n : 0;
-    forget(out, &l->written);
+    serve_link_drop(out, &l->written);
 }
 
 static void watch(const struct loop *l, struct pollfd p[WATCHED])
