@@ -157,6 +157,7 @@
 #define LIMIT_SERVE_OUTPUT                                                                         \
     100000ULL /* bytes of each stream of a run, unless --output says less or more */
 #define LIMIT_SERVE_OUTPUT_MAX (1 * MIB) /* what --output may say */
+#define LIMIT_SERVE_MEMORY_MB  16        /* for a run: Python itself takes most of it */
 #define LIMIT_SERVE_ANSWER                                                                         \
     (48 * MIB) /* what a runner may print: both streams escaped, told twice */
 #define LIMIT_SERVE_SHOWN                                                                          \

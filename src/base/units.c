@@ -4,6 +4,7 @@
 #include "base/units.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +17,7 @@ struct suffix {
 static int read_units(const char *s, const struct suffix *table, uint64_t *ret_n)
 {
     uint64_t whole = 0, thousandths = 0, scale = 100;
+    bool finer = false; /* than thousandths */
     if (!isdigit((unsigned char)*s))
         return ERR_FORMAT;
     for (; isdigit((unsigned char)*s); s++)
@@ -25,17 +27,20 @@ static int read_units(const char *s, const struct suffix *table, uint64_t *ret_n
     if (*s == '.') {
         if (!isdigit((unsigned char)*++s))
             return ERR_FORMAT;
-        for (; isdigit((unsigned char)*s); s++, scale /= 10)
+        for (; isdigit((unsigned char)*s); s++, scale /= 10) {
             thousandths += (uint64_t)(*s - '0') * scale;
+            finer = finer || (!scale && *s != '0');
+        }
     }
     for (; table->name; table++)
         if (strcasecmp(s, table->name) == 0)
             break;
-    uint64_t a, b = thousandths * (table->name ? table->factor / 1000 : 0);
-    if (!table->name || __builtin_mul_overflow(whole, table->factor, &a) ||
-        (thousandths && table->factor == 1000))
+    const uint64_t unit = table->name ? table->factor / 1000 : 0;
+    uint64_t a, b = thousandths * unit / 1000;
+    if (!table->name || __builtin_mul_overflow(whole, unit, &a) ||
+        __builtin_add_overflow(a, b, &a) || ((thousandths || finer) && unit == 1))
         return ERR_FORMAT;
-    *ret_n = a / 1000 + b / 1000;
+    *ret_n = a;
     return 0;
 }
 

@@ -210,7 +210,7 @@ def numbers():
         for n in (5000, 5000.0, 5e3, "5000"):
             r = s.tool("execute_code", code="6 * 7", timeout_ms=n)
             tap.eq((r.get("structuredContent") or {}).get("value"), "42", f"timeout_ms {n!r} is a whole number", r)
-        for n, told in ((-1, "-1"), (0, "0"), (1.5, "1.5"), (-0.5, "-0.5"), (1e300, "1e+300"), ("1s", "'1s'"), (True, "a boolean")):
+        for n, told in ((-1, "-1"), (0, "0"), (1.5, "1.5"), (-0.5, "-0.5"), (-1e300, "-1e+300"), ("1s", "'1s'"), (True, "a boolean")):
             r = s.tool("execute_code", code="6 * 7", timeout_ms=n)
             tap.ok(r["isError"] and f"timeout_ms must be a whole number of 1 or more, not {told}" in text(r), f"timeout_ms {n!r} is told as it came", r)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client of `cordon serve` that reads all the time, and never catches up.
+"""What clients of `cordon serve` may write where an argument is wanted: the right work comes of it, or a refusal that names the argument and what it may be.
+And a client that reads all the time, and never catches up.
 
 Usage: serve_values.py BUILD."""
 import json
@@ -8,10 +9,80 @@ import sys
 import threading
 
 import tapsys
-from mcptest import Server
+from mcptest import Server, text
 from tapsys import Tap
 
 tap, programs = Tap(), tapsys.Programs(sys.argv[1])
+LARGEST = "9223372036854775807"
+
+
+def call(s, name, arguments):
+    """The reply to a call whose ARGUMENTS are JSON as a client wrote it."""
+    s.number += 1
+    s.write(b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s,"arguments":%s}}\n' % (s.number, json.dumps(name).encode(), arguments.encode()))
+    return s.reply(s.number)
+
+
+def said(reply):
+    return text(reply["result"]) if "result" in reply else reply["error"]["message"]
+
+
+def counts(s):
+    for value in ("1e15", "1e16", "1e21", "1e308", LARGEST, '"' + LARGEST + '"', '"18446744073709551616"', '"' + "9" * 40 + '"', '"99999999.000"'):
+        for name, most in (("timeout_ms", 30000), ("memory_mb", 512), ("max_output_chars", 100000)):
+            r = call(s, "execute_code", '{"code": "1", "%s": %s}' % (name, value))
+            tap.ok(not r["result"]["isError"] and f"{name} is more than this server gives: {most} holds" in said(r), f"{name} of {value[:24]} is cut to what the server gives", r)
+    for value in ("0", "-0", "-0.0", "-1", "0.5", "1.5", "1e-5", "true", "[]", '""', '"1e3"', '" 5"', '"5 "', '"+5"', '"0x10"', '"NaN"', '"1.5"', '"1.0001"', '"1."', '"5\\u0000"', '"5\\u00006"'):
+        r = call(s, "execute_code", '{"code": "1", "timeout_ms": %s}' % value)
+        tap.ok(r["result"]["isError"] and said(r).startswith("timeout_ms must be a whole number of 1 or more, not "), f"timeout_ms of {value} is refused by its name", r)
+    for value in ("NaN", "Infinity", "1e999", "9223372036854775808", "18446744073709551616", '"\\ud800"'):
+        r = call(s, "execute_code", '{"code": "1", "timeout_ms": %s}' % value)
+        tap.eq((r.get("error") or {}).get("code"), -32700, f"{value}, which is no JSON or has more than 64 bits, is answered with -32700 and the id of its request", r)
+    for value in (1, 15):
+        r = call(s, "execute_code", '{"code": "1", "memory_mb": %d}' % value)
+        tap.ok(r["result"]["isError"] and said(r).startswith("memory_mb must be 16 or more"), f"memory_mb of {value}, in which no interpreter fits, is refused by its name", r)
+
+
+def offsets(s, session):
+    where = '{"session_id": "%s", "path": "digits", "%s": %s, "encoding": "%s"}'
+    for encoding in ("text", "base64"):
+        for value in (LARGEST, "1e308", '"' + LARGEST + '"', "1099511627777"):
+            r = call(s, "read_file", where % (session, "offset", value, encoding))
+            tap.ok(r["result"]["isError"] and "offset: " in said(r) and "1099511627776" in said(r), f"read_file as {encoding} from {value} on is refused, and the most is named", r)
+        whole = call(s, "read_file", where % (session, "offset", "0", encoding))["result"]["structuredContent"]
+        for value in (LARGEST, "1e308", '"' + LARGEST + '"', "100000001"):
+            r = call(s, "read_file", where % (session, "limit", value, encoding))["result"].get("structuredContent") or {}
+            tap.eq([r.get(k) for k in ("text", "data", "next_offset")], [whole.get(k) for k in ("text", "data", "next_offset")],
+                   f"read_file as {encoding} of up to {value} gives what there is", r)
+        r = call(s, "read_file", where % (session, "offset", "1099511627776", encoding))["result"].get("structuredContent") or {}
+        tap.eq((r.get("status"), r.get("data" if encoding == "base64" else "text"), r.get("next_offset")), ("ok", "", None),
+               f"read_file as {encoding} from behind the end on gives nothing, and there is no more", r)
+
+
+def names(s, session):
+    for tool, argument, more in (("read_file", "path", {}), ("write_file", "path", {"text": ""}), ("list_files", "path", {}), ("search_files", "pattern", {}),
+                                 ("search_files", "path", {"pattern": "x"}), ("snapshot", "name", {"action": "create"}), ("snapshot", "message", {"action": "create"})):
+        r = s.ask("tools/call", name=tool, arguments={"session_id": session, argument: "x" * 4097, **more})
+        tap.ok(r["result"]["isError"] and said(r) == f"{argument} has 4097 bytes; 4096 are the most", f"{tool}: {argument} of 4097 bytes is refused by its name", r)
+    for encoding, long in (("text", "x" * ((2 << 20) + 1)), ("base64", "eHh4" * ((2 << 20) // 3 + 1))):
+        r = s.call("write_file", session_id=session, path="large", text=long, encoding=encoding)
+        tap.ok(r["result"]["isError"] and said(r) == "text: a file has at most 2 MiB in one call", f"write_file as {encoding} of more than 2 MiB is refused by its name", said(r)[:200])
+    r = s.call("search_files", session_id=session, pattern="")
+    tap.ok(r["result"]["isError"] and "'pattern' is 0 characters long; minLength is 1" in said(r), "search_files with an empty pattern says what is wrong with it", r)
+    r = call(s, "search_files", '{"session_id": "%s", "pattern": "x", "ignore_case": "true\\u0000"}' % session)
+    tap.ok(r["result"]["isError"] and said(r).startswith("ignore_case must be true or false"), "a truth value with a NUL behind it is none", r)
+
+
+def protocol(s):
+    """A comparison ends at a NUL, and a client does not."""
+    run = b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"%s","arguments":{"code":"1"}}}\n'
+    for method, name, code in ((b"tools/call", b"execute_code\\u0000x", -32602), (b"tools/call\\u0000x", b"execute_code", -32600)):
+        s.number += 1
+        s.write(run % (s.number, method, name))
+        r = s.reply(s.number)
+        tap.ok((r.get("error") or {}).get("code") == code and "NUL" in r["error"]["message"], f"{method.decode()} of {name.decode()} is no call", r)
+    tap.eq((s.ask("logging/setLevel", level="info\0").get("error") or {}).get("code"), -32602, "a level with a NUL behind it is none")
+    tap.ok("tools" in (s.ask("tools/list", cursor=None).get("result") or {}), "a cursor that is null is as if it were not there")
 
 
 def behind():
@@ -36,5 +107,12 @@ def behind():
         tap.eq(got, count, "a client that never catches up with 160 MB of answers gets all of them")
 
 
+with Server(programs, "--profile", "standard") as server:
+    one = server.tool("session", action="new")["structuredContent"]["session_id"]
+    server.tool("write_file", session_id=one, path="digits", text="0123456789\n" * 10)
+    counts(server)
+    offsets(server, one)
+    names(server, one)
+    protocol(server)
 behind()
 tap.done()

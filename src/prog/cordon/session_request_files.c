@@ -72,9 +72,9 @@ static void args_close(struct session_request *q, int files, const char *tool, s
 {
     jsonw_close(j, '}');
     jsonw_close(j, '}');
-    if (j->bad)
+    if (q->status == 0 && j->bad)
         q->status = err_set(&q->err, ERR_USAGE, "its words are too long");
-    else
+    if (q->status == 0)
         call_tool(q, files, tool, j->out);
     buf_done(j->out);
 }
@@ -106,15 +106,22 @@ void session_request_search(void *request, int files, uint64_t disk)
 
 /* ---- reading ---- */
 
-/* WORD as a number; empty: OTHERWISE. */
-static uint64_t number(struct session_request *q, const char *word, uint64_t otherwise)
+/* WORD as a number; empty: OTHERWISE. More than MOST: it is refused. */
+static uint64_t number(struct session_request *q, const char *name, const char *word,
+                       uint64_t otherwise, uint64_t most)
 {
     uint64_t n = 0;
     if (!*word)
         return otherwise;
-    if (units_count(word, &n) < 0)
-        q->status = err_set(&q->err, ERR_USAGE, "'%.40s' is no number", word);
+    if (units_count(word, &n) < 0 || n > most)
+        q->status = err_set(&q->err, ERR_USAGE, "%s: '%.40s' is no number up to %llu", name, word,
+                            (unsigned long long)most);
     return n;
+}
+
+static uint64_t offset_of(struct session_request *q)
+{
+    return number(q, "offset", q->words[1], 0, 1ULL << 40); /* as in the schema of ReadFile */
 }
 
 /* Where the file is, as the guest names it. */
@@ -127,8 +134,8 @@ static void put_source(struct session_request *q, struct jsonw *j)
 
 static void read_bytes(struct session_request *q, int fd, const struct stat *st, const char *type)
 {
-    const uint64_t offset = number(q, q->words[1], 0),
-                   asked = number(q, q->words[2], LIMIT_SERVE_FILE),
+    const uint64_t offset = offset_of(q),
+                   asked = number(q, "limit", q->words[2], LIMIT_SERVE_FILE, UINT64_MAX),
                    most = asked < LIMIT_SERVE_FILE ? asked : LIMIT_SERVE_FILE;
     char *bytes = malloc(most + 1), *text = malloc(BASE64_ENCODE_RAW_LENGTH(most) + 1);
     const ssize_t n = q->status == 0 && bytes && text ? pread(fd, bytes, most, (off_t)offset) : -1;
@@ -198,8 +205,8 @@ void session_request_read(void *request, int files, uint64_t disk)
     } else if (type) {
         show_picture(q, workspace, &st, type);
     } else {
-        const uint64_t offset = number(q, q->words[1], 0),
-                       limit = number(q, q->words[2], UINT64_MAX);
+        const uint64_t offset = offset_of(q),
+                       limit = number(q, "limit", q->words[2], UINT64_MAX, UINT64_MAX);
         args_open(&j, &args);
         jsonw_string(&j, "path", q->path);
         jsonw_int(&j, "offset", (int64_t)offset);

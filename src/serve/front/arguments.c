@@ -3,12 +3,11 @@
  * reads it is a model that can do better. */
 #include "serve/front/inside.h"
 
-#include "base/units.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#define WHY 300
+#define WHY  300
+#define MOST ((uint64_t)INT64_MAX) /* of a count: what is beyond it is as good as that */
 
 static const char *kind_of(const json_t *v)
 {
@@ -49,7 +48,8 @@ static bool wrong_number(char *why, const struct serve_arg *a, const json_t *v, 
     return false;
 }
 
-/* JSON Schema calls 3.0 an integer, and so do clients whose language has one kind of number. */
+/* JSON Schema calls 3.0 an integer, and so do clients whose language has one kind of number. They write 1e21 for a number
+ * that is whole as well, and means: as much as there is. */
 static bool take_whole(const json_t *v, uint64_t *ret)
 {
     const double real = json_real_value(v), most = 1ULL << 53; /* up to there each has its own */
@@ -57,9 +57,24 @@ static bool take_whole(const json_t *v, uint64_t *ret)
                          : real > -1 && real <= most ? (json_int_t)real
                                                      : -1;
     const double whole = (double)n;
-    *ret = (uint64_t)n;
+    *ret = real > most ? MOST : (uint64_t)n;
+    if (real > most)
+        return true;
     return n >= 0 &&
            (json_is_integer(v) || (json_is_real(v) && !(real < whole) && !(real > whole)));
+}
+
+/* Digits, and zeros behind a point. */
+static bool take_digits(const json_t *v, uint64_t *ret)
+{
+    const char *s = json_string_value(v), *end = s + strspn(s, "0123456789");
+    uint64_t n = 0;
+    for (const char *d = s; d < end; d++)
+        n = n > (MOST - 9) / 10 ? MOST : 10 * n + (uint64_t)(*d - '0');
+    *ret = n;
+    if (end > s && end[0] == '.' && end[1] == '0')
+        end += 1 + strspn(end + 1, "0");
+    return end > s && end == s + json_string_length(v);
 }
 
 static bool take_text(const struct serve_arg *a, const json_t *v, struct serve_value *out,
@@ -69,17 +84,20 @@ static bool take_text(const struct serve_arg *a, const json_t *v, struct serve_v
         return wrong(why, a, v, "a string");
     out->text = json_string_value(v);
     out->len = json_string_length(v);
-    if (!memchr(out->text, 0, out->len))
+    if (memchr(out->text, 0, out->len))
+        snprintf(why, WHY, "%s contains a NUL character", a->name);
+    else if (a->kind == SERVE_ARG_NAME && out->len > SERVE_NAME)
+        snprintf(why, WHY, "%s has %zu bytes; %d are the most", a->name, out->len, SERVE_NAME);
+    else
         return true;
-    snprintf(why, WHY, "%s contains a NUL character", a->name);
     return false;
 }
 
 static bool take_count(const struct serve_arg *a, const json_t *v, struct serve_value *out,
                        char *why)
 {
-    const bool good = json_is_string(v) ? units_count(json_string_value(v), &out->number) == 0
-                                        : take_whole(v, &out->number);
+    const bool good =
+        json_is_string(v) ? take_digits(v, &out->number) : take_whole(v, &out->number);
     const uint64_t least = a->kind == SERVE_ARG_COUNT;
     if (!good || out->number < least)
         return wrong_number(why, a, v,
@@ -91,6 +109,8 @@ static bool take_flag(const struct serve_arg *a, const json_t *v, struct serve_v
                       char *why)
 {
     const char *s = json_is_string(v) ? json_string_value(v) : "";
+    if (strlen(s) != (json_is_string(v) ? json_string_length(v) : 0))
+        s = ""; /* a NUL, and something behind it */
     if (!json_is_boolean(v) && strcmp(s, "true") != 0 && strcmp(s, "false") != 0)
         return wrong(why, a, v, "true or false");
     out->number = json_is_true(v) || strcmp(s, "true") == 0;
@@ -126,6 +146,7 @@ static bool take(const struct serve_arg *a, json_t *v, struct serve_value *out, 
     out->given = true;
     switch (a->kind) {
     case SERVE_ARG_TEXT:
+    case SERVE_ARG_NAME:
         return take_text(a, v, out, why);
     case SERVE_ARG_COUNT:
     case SERVE_ARG_OFFSET:

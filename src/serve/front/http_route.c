@@ -129,7 +129,7 @@ static bool body_is_modern(json_t *message)
 /* Begins MESSAGE: a reply may be there by the end of it, or nothing but that it was taken. */
 static void take(struct serve_http *h, struct http_conn *c, json_t *message)
 {
-    const char *method = json_string_value(json_object_get(message, "method"));
+    const char *method = serve_rpc_text(message, "method");
     const bool modern = says_modern(&c->q) || body_is_modern(message),
                opens = !modern && method && strcmp(method, "initialize") == 0;
     struct serve_http_session *s = modern || opens ? NULL : session_of(h, c);
@@ -161,7 +161,7 @@ static bool post(struct serve_http *h, struct http_conn *c)
 {
     char why[240];
     json_t *message = serve_rpc_parse(c->body.data ? c->body.data : "", c->body.len, why);
-    const char *method = json_string_value(json_object_get(message, "method"));
+    const char *method = serve_rpc_text(message, "method");
     const bool calls = json_is_array(message) || (method && strcmp(method, "tools/call") == 0),
                now = !calls || (serve_calls_room(h->front) && http_server_first(&h->server) == c);
     if (!message)

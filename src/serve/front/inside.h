@@ -281,6 +281,7 @@ void serve_batch_less(struct serve_front *f, struct serve_batch *b);
 /* tools.c */
 enum serve_arg_kind {
     SERVE_ARG_TEXT,
+    SERVE_ARG_NAME, /* a text of at most SERVE_NAME bytes */
     SERVE_ARG_COUNT,
     SERVE_ARG_OFFSET, /* a count that may be 0 */
     SERVE_ARG_FLAG,
@@ -295,6 +296,7 @@ struct serve_arg {
     const char *text;
 };
 #define SERVE_ARGS 6
+#define SERVE_NAME 4096 /* all names of a tool together are within SERVE_WORDS */
 /* What a result has; the rest of a run's members is in docs/run.md. */
 struct serve_member {
     const char *name, *type; /* type NULL: any */
@@ -368,6 +370,8 @@ bool serve_http_says(const struct http_head *q, const char *name, const char *bo
 #define SERVE_META "io.modelcontextprotocol/"
 /* NULL: WHY (of 240 bytes) says what is wrong with it. */
 json_t *serve_rpc_parse(const char *text, size_t len, char *why);
+/* NULL: it is no string, or has a NUL in it, behind which a comparison would not look. */
+const char *serve_rpc_text(const json_t *object, const char *key);
 /* A string or an integer, as JSON; false: neither, or too long. */
 bool serve_rpc_id(const json_t *v, char out[LIMIT_SERVE_ID + 1]);
 /* The id of the request that TEXT, which is no message, was meant to be; null where that is not certain. */

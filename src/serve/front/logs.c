@@ -16,7 +16,8 @@ enum { COUNT = sizeof levels / sizeof *levels, INFO = 1, NOTICE = 2, WARNING = 3
 static int find(const json_t *level)
 {
     for (int i = 0; json_is_string(level) && i < COUNT; i++)
-        if (strcmp(levels[i], json_string_value(level)) == 0)
+        if (strlen(levels[i]) == json_string_length(level) &&
+            strcmp(levels[i], json_string_value(level)) == 0)
             return i;
     return -1;
 }

@@ -80,7 +80,7 @@ static void not_found(struct serve_front *f, const struct serve_reply *to, const
 static void read_resource(struct serve_front *f, struct serve_message *m)
 {
     struct serve_request q = {.verb = SERVE_FILE_READ};
-    const char *uri = json_string_value(json_object_get(m->params, "uri"));
+    const char *uri = serve_rpc_text(m->params, "uri");
     struct buf body;
     buf_init(&body, SERVE_WORDS);
     if (!uri || !take_uri(uri, q.handle, &body) || buf_add(&body, "\0\0base64\0", 9) < 0) {

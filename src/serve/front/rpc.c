@@ -63,9 +63,11 @@ bool serve_rpc_id(const json_t *v, char out[LIMIT_SERVE_ID + 1])
     return n > 0 && n <= LIMIT_SERVE_ID;
 }
 
-static const char *text_of(json_t *object, const char *key)
+const char *serve_rpc_text(const json_t *object, const char *key)
 {
-    return json_string_value(json_object_get(object, key));
+    const json_t *v = json_object_get(object, key);
+    const char *text = json_string_value(v);
+    return text && strlen(text) == json_string_length(v) ? text : NULL;
 }
 
 /* ---- methods ---- */
@@ -95,7 +97,7 @@ static void cached(struct jsonw *j)
 /* The client's revision where we speak it; else the newest one that has a handshake. */
 static void initialize(struct serve_front *f, struct serve_message *m)
 {
-    const char *asked = text_of(m->params, "protocolVersion");
+    const char *asked = serve_rpc_text(m->params, "protocolVersion");
     struct serve_writing w;
     if (!asked || m->to.batch) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
@@ -143,7 +145,8 @@ static void discover(struct serve_front *f, struct serve_message *m)
 static void list_tools(struct serve_front *f, struct serve_message *m)
 {
     struct serve_writing w;
-    if (m->params && json_object_get(m->params, "cursor")) {
+    const json_t *cursor = json_object_get(m->params, "cursor");
+    if (cursor && !json_is_null(cursor)) { /* null is as if it were not there */
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           "the list has one page: there is no cursor");
         return;
@@ -158,7 +161,7 @@ static void list_tools(struct serve_front *f, struct serve_message *m)
 static void call_tool(struct serve_front *f, struct serve_message *m)
 {
     struct serve_value v[SERVE_ARGS] = {{0}};
-    const char *name = m->params ? text_of(m->params, "name") : NULL;
+    const char *name = m->params ? serve_rpc_text(m->params, "name") : NULL;
     json_t *arguments = m->params ? json_object_get(m->params, "arguments") : NULL;
     char why[300];
     size_t i = 0;
@@ -166,7 +169,9 @@ static void call_tool(struct serve_front *f, struct serve_message *m)
     while (name && tool && strcmp(tool->name, name) != 0)
         tool = serve_tools(f, ++i);
     if (!name || !tool) {
-        snprintf(why, sizeof why, name ? "Unknown tool: %.100s" : "tools/call needs params.name%s",
+        snprintf(why, sizeof why,
+                 name ? "Unknown tool: %.100s"
+                      : "tools/call needs params.name, a text without NUL%s",
                  name ? name : "");
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS, why);
     } else if (arguments && !json_is_object(arguments)) {
@@ -195,7 +200,7 @@ static const struct {
 /* What the newest revision wants in each request. False: it was answered with an error. */
 static bool check_meta(struct serve_front *f, struct serve_message *m, json_t *meta)
 {
-    const char *version = text_of(meta, META "protocolVersion");
+    const char *version = serve_rpc_text(meta, META "protocolVersion");
     if (!version || !json_is_object(json_object_get(meta, META "clientCapabilities"))) {
         serve_reply_error(f, &m->to, SERVE_INVALID_PARAMS,
                           version ? "params._meta needs " META "clientCapabilities, an object"
@@ -291,10 +296,10 @@ static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sin
     struct serve_message m = {
         .to = {.talk = talk, .sink = sink, .batch = batch, .version = SERVE_2026_07_28}};
     json_t *id = json_is_object(v) ? json_object_get(v, "id") : NULL;
-    const char *version = json_is_object(v) ? text_of(v, "jsonrpc") : NULL;
+    const char *version = json_is_object(v) ? serve_rpc_text(v, "jsonrpc") : NULL;
     if (id)
         m.has_id = serve_rpc_id(id, m.to.id);
-    m.method = json_is_object(v) ? text_of(v, "method") : NULL;
+    m.method = json_is_object(v) ? serve_rpc_text(v, "method") : NULL;
     m.params = json_is_object(v) ? json_object_get(v, "params") : NULL;
     if (!json_is_object(v) || !version || strcmp(version, "2.0") != 0)
         invalid(f, &m, "not a message of JSON-RPC 2.0");
@@ -302,7 +307,7 @@ static void one(struct serve_front *f, struct serve_talk *talk, struct serve_sin
         serve_asking_answer(f, talk, v);
         goto silent;
     } else if (!m.method)
-        invalid(f, &m, "a method is missing");
+        invalid(f, &m, "a method, a text without NUL, is missing");
     else if (id && !m.has_id)
         invalid(f, &m, "an id is a string of at most 250 bytes, or an integer");
     else if (m.params && !json_is_object(m.params))

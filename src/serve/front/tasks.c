@@ -73,7 +73,7 @@ static const struct {
 
 bool serve_tasks_take(struct serve_front *f, struct serve_message *m)
 {
-    const char *id = json_string_value(json_object_get(m->params, "taskId"));
+    const char *id = serve_rpc_text(m->params, "taskId");
     for (size_t i = 0; m->modern && i < sizeof methods / sizeof *methods; i++) {
         struct serve_request q = {.verb = methods[i].verb};
         if (strcmp(methods[i].name, m->method) != 0)

@@ -139,8 +139,9 @@ const struct serve_tool *serve_tools(const struct serve_front *f, size_t i)
 static void write_argument(struct jsonw *j, const struct serve_arg *a)
 {
     static const char *const types[] = {
-        [SERVE_ARG_TEXT] = "string",  [SERVE_ARG_COUNT] = "integer", [SERVE_ARG_OFFSET] = "integer",
-        [SERVE_ARG_FLAG] = "boolean", [SERVE_ARG_WORD] = "string",   [SERVE_ARG_JSON] = "object"};
+        [SERVE_ARG_TEXT] = "string",    [SERVE_ARG_NAME] = "string",  [SERVE_ARG_COUNT] = "integer",
+        [SERVE_ARG_OFFSET] = "integer", [SERVE_ARG_FLAG] = "boolean", [SERVE_ARG_WORD] = "string",
+        [SERVE_ARG_JSON] = "object"};
     jsonw_open(j, a->name, '{');
     jsonw_string(j, "type", types[a->kind]);
     jsonw_string(j, "description", a->text);
@@ -286,9 +287,13 @@ static void execute_code(struct serve_front *f, const struct serve_reply *to, co
     const struct serve_limits *l = &f->config.limits;
     char note[200] = "";
     struct serve_request q = {.verb = v[SESSION_ID].given ? SERVE_SESSION_RUN : SERVE_RUN};
-    if (v[SESSION_ID].given && v[MEMORY_MB].given) {
-        serve_reply_bad_argument(f, to,
-                                 "memory_mb: a session has the memory that it was made with");
+    const char *why = v[MEMORY_MB].given && v[SESSION_ID].given
+                          ? "memory_mb: a session has the memory that it was made with"
+                      : v[MEMORY_MB].given && v[MEMORY_MB].number < LIMIT_SERVE_MEMORY_MB
+                          ? "memory_mb must be 16 or more: the interpreter does not fit into less"
+                          : NULL;
+    if (why) {
+        serve_reply_bad_argument(f, to, why);
         return;
     }
     if (v[SESSION_ID].given &&

@@ -57,8 +57,8 @@ const struct serve_tool serve_tools_approvals = {
         "Whoever asked cannot say yes: a question that came through this server, or from the "
         "program that started it, is answered elsewhere.",
     .args = {{"action", SERVE_ARG_WORD, true, "list show approve deny", "what to do"},
-             {"id", SERVE_ARG_TEXT, false, NULL, "of show, approve and deny: which question"},
-             {"why", SERVE_ARG_TEXT, false, NULL,
+             {"id", SERVE_ARG_NAME, false, NULL, "of show, approve and deny: which question"},
+             {"why", SERVE_ARG_NAME, false, NULL,
               "of approve and deny: the reason; it is kept with the answer"}},
     .output = {{"status", "string", true, "ok, denied, refused, error"},
                {"reason", "string", false, "where it is not ok: why"},

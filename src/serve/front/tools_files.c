@@ -46,7 +46,7 @@ static void ask(struct serve_front *f, const struct serve_reply *to, const char 
 {
     struct serve_request q = {.verb = verb, .body = body->len};
     if (r < 0 || body->len > serve_verb_body(verb))
-        serve_reply_bad_argument(f, to, "it is longer than this tool takes");
+        serve_reply_bad_argument(f, to, "text: a file has at most 2 MiB in one call");
     else if (serve_tools_handle(f, to, session, SERVE_HANDLE_SESSION, "session_id", q.handle))
         if (!serve_approval_resume(f, to, token, &q, body->len ? body->data : ""))
             serve_calls_start(f, to, token, &q, body->len ? body->data : "", "");
@@ -86,10 +86,10 @@ static void write_file(struct serve_front *f, const struct serve_reply *to, cons
             free(bytes);
             return;
         }
-        r = r < 0 ? r : buf_add(&body, bytes, n);
+        r = r < 0 ? r : n > LIMIT_SERVE_FILE ? ERR_LIMIT : buf_add(&body, bytes, n);
         free(bytes);
     } else if (r == 0) {
-        r = buf_add(&body, text->text, text->len);
+        r = text->len > LIMIT_SERVE_FILE ? ERR_LIMIT : buf_add(&body, text->text, text->len);
     }
     ask(f, to, token, &v[SESSION_ID], SERVE_FILE_WRITE, &body, r);
 }
@@ -170,7 +170,7 @@ const struct serve_tool serve_tools_files[] = {
          "characters and markers that "
          "act on a reader are shown by their names; encoding=base64 gives the bytes themselves.",
      .args = {SESSION_ARG,
-              {"path", SERVE_ARG_TEXT, true, NULL, "below /workspace"},
+              {"path", SERVE_ARG_NAME, true, NULL, "below /workspace"},
               {"offset", SERVE_ARG_OFFSET, false, NULL, "the byte to begin with"},
               {"limit", SERVE_ARG_COUNT, false, NULL, "at most so much of it"},
               {"encoding", SERVE_ARG_WORD, false, "text base64", "text unless it says base64"}},
@@ -187,7 +187,7 @@ const struct serve_tool serve_tools_files[] = {
          "Writes a file in /workspace of a session, whole; folders on the way are made, and a file "
          "that is there is replaced. In a session with a workspace that is a commit.",
      .args = {SESSION_ARG,
-              {"path", SERVE_ARG_TEXT, true, NULL, "below /workspace"},
+              {"path", SERVE_ARG_NAME, true, NULL, "below /workspace"},
               {"text", SERVE_ARG_TEXT, true, NULL, "what the file is to have"},
               {"encoding", SERVE_ARG_WORD, false, "text base64", "base64: text is base64 of it"}},
      .output = {STATUS,
@@ -200,7 +200,7 @@ const struct serve_tool serve_tools_files[] = {
      .title = "List files",
      .description = "Names, kinds and sizes in a folder of /workspace of a session.",
      .args = {SESSION_ARG,
-              {"path", SERVE_ARG_TEXT, false, NULL, "below /workspace; it itself unless given"}},
+              {"path", SERVE_ARG_NAME, false, NULL, "below /workspace; it itself unless given"}},
      .output = {STATUS,
                 {"names", "array", false, "name, kind, bytes; by name"},
                 {"cut", "boolean", false, "whether there are more"}},
@@ -213,8 +213,8 @@ const struct serve_tool serve_tools_files[] = {
          "Lines of files below a folder of /workspace that match a regular expression (PCRE2), "
          "or with what=names files whose name matches a pattern of the shell.",
      .args = {SESSION_ARG,
-              {"pattern", SERVE_ARG_TEXT, true, NULL, "such as def \\\\w+, or *.py for names"},
-              {"path", SERVE_ARG_TEXT, false, NULL, "below /workspace; it itself unless given"},
+              {"pattern", SERVE_ARG_NAME, true, NULL, "such as def \\\\w+, or *.py for names"},
+              {"path", SERVE_ARG_NAME, false, NULL, "below /workspace; it itself unless given"},
               {"what", SERVE_ARG_WORD, false, "lines names", "lines unless it says names"},
               {"ignore_case", SERVE_ARG_FLAG, false, NULL, "of lines"}},
      .output = {STATUS,
@@ -232,11 +232,11 @@ const struct serve_tool serve_tools_files[] = {
          "and the states in between stay.",
      .args = {SESSION_ARG,
               {"action", SERVE_ARG_WORD, true, "create list diff restore", "what to do"},
-              {"snapshot", SERVE_ARG_TEXT, false, NULL,
+              {"snapshot", SERVE_ARG_NAME, false, NULL,
                "of restore, and the older one of diff: head~2, genesis, a name, an id"},
-              {"to", SERVE_ARG_TEXT, false, NULL, "the newer one of diff"},
-              {"name", SERVE_ARG_TEXT, false, NULL, "of create: to restore it by"},
-              {"message", SERVE_ARG_TEXT, false, NULL, "of create: kept in the list"}},
+              {"to", SERVE_ARG_NAME, false, NULL, "the newer one of diff"},
+              {"name", SERVE_ARG_NAME, false, NULL, "of create: to restore it by"},
+              {"message", SERVE_ARG_NAME, false, NULL, "of create: kept in the list"}},
      .output = {STATUS,
                 {"workspace", "string", false, "its name"},
                 {"id", "string", false, "of the state that is the head now"},
