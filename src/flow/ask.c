@@ -340,6 +340,14 @@ static void outcome(const struct flow *f, char text[LINES][420], const char **li
     };
 }
 
+/* Before there was a plan: a text that its judge does not get through in its limits counts against it, as it would behind it. That
+ * no jail could be built is the host's. */
+static bool failed_early(const struct flow_result *r)
+{
+    return r->status == FLOW_TIMEOUT || r->status == FLOW_MEMORY || r->status == FLOW_OUTPUT ||
+           r->status == FLOW_CRASHED;
+}
+
 /* The breaker keeps how it ended, and tells it to whoever asks next, by a refusal or a message of the log. Where the output
  * is told while the program runs, the result is cleaned later than this. */
 static void release(struct flow *f, const char *status)
@@ -353,10 +361,16 @@ static void release(struct flow *f, const char *status)
         flow_words_clean(type, sizeof type, f->req->rules);
         flow_words_clean(message, sizeof message, f->req->rules);
     }
-    gate_release(f->plan, &(struct gate_outcome){.status = status,
-                                                 .type = failed ? type : NULL,
-                                                 .message = message,
-                                                 .at_prompt = f->req->typed && f->req->asks});
+    const struct gate_outcome told = {.status = status,
+                                      .type = failed ? type : NULL,
+                                      .message = message,
+                                      .at_prompt = f->req->typed && f->req->asks};
+    if (f->plan)
+        gate_release(f->plan, &told);
+    else if (failed_early(r))
+        gate_fail(f->ticket, &told);
+    else
+        gate_abandon(f->ticket);
 }
 
 /* Always: the end of what began, or the one record of what never did; then the slot is free. */
@@ -381,9 +395,6 @@ int flow_finish(struct flow *f, struct err *err)
                 ? audit_event(f->req->context->audit, AUDIT_REFUSAL, &now, &why)
                 : 0; /* counted */
     r->recorded = e == 0;
-    if (f->ticket)
-        gate_abandon(f->ticket);
-    if (f->plan)
-        release(f, end.status);
+    release(f, end.status);
     return FLOW_GO_ON;
 }

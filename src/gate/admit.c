@@ -304,10 +304,17 @@ int gate_admit(struct gate *g, const struct gate_request *q, struct gate_ticket 
 
 void gate_abandon(struct gate_ticket *t)
 {
+    gate_fail(t, NULL);
+}
+
+void gate_fail(struct gate_ticket *t, const struct gate_outcome *outcome)
+{
     struct err err = ERR_INIT;
     if (!t)
         return;
     if (gate_map_lock(&t->g->map, &err) == 0) {
+        if (outcome && !t->request.part_of)
+            gate_breaker_feed(t->g, t, outcome, gate_now(t->g));
         gate_leave(t, gate_now(t->g));
         gate_map_unlock(&t->g->map);
         gate_tell(t->g);

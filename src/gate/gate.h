@@ -182,6 +182,9 @@ struct gate_outcome {
 };
 /* Takes the plan: the end of its run is counted, and its slot is free. */
 void gate_release(struct gate_plan *plan, const struct gate_outcome *outcome);
+/* Takes the ticket of one that failed before there was a plan: its judge ran into a limit. The breaker hears of it, and a
+ * probe has its answer; else as gate_abandon. */
+void gate_fail(struct gate_ticket *ticket, const struct gate_outcome *outcome);
 
 /* A request of CLIENT was refused before it began. True: that is a record of its own. False: there were too many
  * within the window of the rate; it was counted, and the count is told as an event (GATE_EVENT_REFUSALS). */

@@ -57,6 +57,33 @@ static void test_states(void)
     close(state);
 }
 
+static int fail_early(struct gate *g, const struct gate_request *q)
+{
+    struct gate_ticket *t = NULL;
+    struct err err = ERR_INIT;
+    const int e = gate_admit(g, q, &t, &r, &err);
+    if (e == 1)
+        gate_fail(t, &(struct gate_outcome){"timeout", "TimeoutError", "too long"});
+    return e;
+}
+
+/* Whether a limit is met before the plan or behind it is chance. */
+static void test_early(void)
+{
+    int state = testing_state();
+    struct gate_config c = testing_config(true);
+    struct gate *g = testing_open(&c, state);
+    struct gate_request q = testing_request("uid:1", "print(x)");
+    tap_ok(fail_early(g, &q) == 1 && FAIL(g, &q) == 1 && fail_early(g, &q) == 1 &&
+               fail_early(g, &q) == 0 && r.rule == GATE_RULE_BREAKER,
+           "a request that fails before there is a plan counts for the breaker, among others");
+    testing_advance(60);
+    tap_ok(fail_early(g, &q) == 1 && GOOD(g, &q) == 0 && r.retry_after_ms == 60000,
+           "a probe that fails before there is a plan opens the breaker again");
+    gate_close(g);
+    close(state);
+}
+
 static int at_prompt(struct gate *g, const struct gate_request *q, const char *status,
                      const char *type)
 {
@@ -293,6 +320,7 @@ static void test_normalise(void)
 int main(void)
 {
     test_states();
+    test_early();
     test_prompt();
     test_keys();
     test_classes();

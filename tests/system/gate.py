@@ -132,6 +132,10 @@ def breakers(who):
     tap.ok([r["status"] for r in ends] == ["timeout"] * 3 + ["denied"] and ends[3].rules() == ["gate.breaker"] and
            0 < ends[3]["error"]["retry_after_s"] <= 60, f"{who}: three time-outs of the same: the fourth is answered at once", [r["reason"] for r in ends], ends[3].story())
     tap.eq(s.run("run", "--profile", "standard", "-", text="print(1)").code, 0, f"{who}: the breaker of one tool does not stop another")
+    early = State(who)  # a worker takes longer than that to start
+    ends = [early.run("run", "--json", "--profile", "standard", "--timeout", "1ms", "-", text="while True: pass") for _ in range(4)]
+    tap.eq([r["status"] for r in ends], ["timeout"] * 3 + ["denied"], f"{who}: time-outs of programs that are still being judged open the breaker, too", ends[3].story())
+    early.close()
     r = s.run("exec", "--", "/bin/true")
     tap.ok(r.code == exits.NEVER_RAN and "the last 3 programs of exec failed" in r.err and re.search(r"try again in \d+ s; any program is refused until then", r.err) and
            "to go on at once set breakers.cooldown" in r.err, f"{who}: who meets an open breaker reads what, why, until when, and how to go on at once", r.story())
