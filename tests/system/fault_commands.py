@@ -76,7 +76,7 @@ class InSession(Command):
         kept = home.session
         if not self.survives or not kept:
             return []
-        lives = traces.until(lambda: home("session", "run", "--json", kept, "-", text="x\n")["value"] == "6", 0 if lost else 2)
+        lives = traces.until(lambda: home("session", "run", "--json", kept, "-", text="x\n")["value"] == "6", 0 if lost else 20)
         for s in home.sessions():
             if s != kept:
                 home("session", "close", s)

@@ -131,13 +131,14 @@ def holder_grew(home):
     if not home.holder:
         return None
     sessions = len(home.sessions())
-    now = len(traces.below(home.holder)), traces.descriptors(home.holder) or 0
+    size = lambda: (traces.lasting(traces.below(home.holder)), traces.descriptors(home.holder) or 0)
+    now = size()
     rest = home.usual.setdefault((home.holder, sessions), None)
     if rest is None:
         still = now
-        while True:  # a template prepares its next child a little later
+        while True:  # what ends, ends a little later
             time.sleep(0.3)
-            now = len(traces.below(home.holder)), traces.descriptors(home.holder) or 0
+            now = size()
             if now == still:
                 break
             still = now
@@ -154,9 +155,9 @@ def afterwards(home, command, fault):
     broken = home.restore()
     if broken:
         wrong.append(broken)
-    remains = traces.until(lambda: None if left(home) else [True], 5)
+    remains = traces.until(lambda: None if left(home) else [True])
     wrong += [] if remains else [f"left: {x}" for x in left(home)]
-    if not broken and not traces.until(lambda: holder_grew(home) is None, 5):
+    if not broken and not traces.until(lambda: holder_grew(home) is None):
         wrong.append(f"left: {holder_grew(home)}")
     return wrong
 

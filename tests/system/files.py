@@ -176,7 +176,7 @@ def in_sessions(p):
     p.ok(r.code == exits.NEVER_RAN and "cordon session put" in r.err, "repl --in into a session that is there names session put", r)
     p("pool", "start", "--profile", "standard")
     p.full("standard")
-    r = p.run(LIST, "--in", "project")
+    r = p.warm(lambda: p.run(LIST, "--in", "project"))
     p.ok("data.csv" in (r["stdout"] or "") and r["files"] == [] and p.template("standard").get("made", 0) > 0 and p.status().get("leases", 0) > 0,
          "a run with --in takes a child of the pool", r, p.status())
     p("pool", "stop", "--force")

@@ -52,7 +52,8 @@ def same_warm(u, language):
     programs_of = [*language.answers, *language.ends, ("open", language.attempts)]
     before = leases(u)
     for profile, text in programs_of:
-        alone, warm = (run(language, profile, text, u.who, *options) for options in (cold(profile), ZONE if profile != "strict" else []))
+        alone = run(language, profile, text, u.who, *cold(profile))
+        warm = u.warm(lambda: run(language, profile, text, u.who, *(ZONE if profile != "strict" else [])))
         tap.eq(seen(warm), seen(alone), f"{u.who}: {language.name}: {profile}: a warm child says what a cold run says: {text.strip().splitlines()[-1]}", alone.story())
         if text == language.attempts:
             tap.ok(len(alone["violations"]) >= 5 and alone["stdout"] == "done\n", f"{u.who}: {language.name}: open: what the kernel refuses is told", alone.story())

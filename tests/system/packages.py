@@ -206,10 +206,13 @@ def ordinary(u):
     u.ok(r["status"] == "ok" and r["stdout"] == "42 part part\n", "an ordinary package works cold", r)
     if e.start():
         made = lambda: e("pool", "status", "--json").json["templates"][0]
-        before = made()
-        r = run()
+        for _ in range(10):  # who is not answered within 50 ms goes without, as a busy machine may bring about
+            before, r = made(), run()
+            warm = until(lambda: made()["made"] > before["made"], 5)
+            if warm:
+                break
         u.ok(r["status"] == "ok" and r["stdout"] == "42 part part\n", "an ordinary package works warm", r)
-        u.ok(until(lambda: made()["made"] > before["made"]), "the warm run with a package took a child of the pool", before, made())
+        u.ok(warm, "the warm run with a package took a child of the pool", before, made())
         s = e("session", "new", "--profile", "standard", "--packages").out.strip()
         r = e("session", "run", "--json", s, "-", text=program)
         u.ok(r["stdout"] == "42 part part\n", "an ordinary package works in a session", r)

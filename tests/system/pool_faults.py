@@ -79,9 +79,14 @@ def judging(u, source="print(6 * 7)\n"):
     u.full("strict")
     template, init, guest = until(lambda: families("strict"))[0]
     os.kill(guest, signal.SIGSTOP)
-    client = start(u, "run", "--json", "-", source=source)
-    until(lambda: u.template("strict").get("lent") == 1)
-    until(lambda: state(client.pid) == "S")  # it has what was lent, and waits for the verdict
+    client = u.holding(lambda: start(u, "run", "--json", "-", source=source), "strict")
+
+    def waits():
+        """It has what was lent, has sent the program, and sleeps until the verdict comes."""
+        before = re.findall(r"ctxt_switches:\t(\d+)", proc(client.pid, "status"))
+        time.sleep(0.3)
+        return state(client.pid) == "S" and before == re.findall(r"ctxt_switches:\t(\d+)", proc(client.pid, "status"))
+    until(waits)
     return client, template, init, guest
 
 
@@ -177,7 +182,8 @@ def interrupted_forks(u):
     took = time.monotonic() - began
     u.ok(whole.code == 0, "a session is forked", whole)
     u("session", "close", "whole")
-    rest = len(processes.at_rest())
+    processes.at_rest()
+    rest = processes.lasting()
     for name, sig, group in (("Ctrl-C", signal.SIGINT, True), ("SIGTERM", signal.SIGTERM, False), ("SIGKILL", signal.SIGKILL, False)):
         lost = []
         fresh()  # a session has so many calls, and no more
@@ -194,7 +200,7 @@ def interrupted_forks(u):
                 if s != "origin":
                     u("session", "close", s)
         u.ok(not lost, f"a fork that is interrupted by {name} at any of {FORKS} instants leaves its session as it was", len(lost), *lost)
-    u.ok(until(lambda: len(ours()) <= rest), "forks that were interrupted leave no process behind", rest, ours())
+    u.ok(until(lambda: processes.lasting() <= rest), "forks that were interrupted leave no process behind", rest, ours())
 
 
 def busy(u):

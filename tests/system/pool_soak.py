@@ -53,9 +53,9 @@ def size(pid):
 
 
 def template_of(holder):
-    below = processes(holder)
-    nest = next(pid for pid, name in below.items() if name == "cordon-nest")
-    return next(pid for pid, name in below.items() if name == "cordon-python" and traces.process(pid).parent == nest)
+    below = traces.below(holder).values()
+    nest = next(p.pid for p in below if p.name == "cordon-nest")
+    return next(p.pid for p in below if p.name == "cordon-python" and p.parent == nest)
 
 
 r = tapsys.cordon(programs, ["pool", "start", "--profile", "strict", "--size", "16"], who)

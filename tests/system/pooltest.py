@@ -5,6 +5,7 @@ import pathlib
 import time
 
 import tapsys
+import traces
 from tapsys import until
 
 
@@ -33,6 +34,10 @@ class Processes:
                 except OSError:
                     pass
         return found
+
+    def lasting(self):
+        """How many there are, without what a template has only prepared."""
+        return traces.lasting({pid: p for pid in self.all() for p in [traces.process(pid)] if p})
 
     def at_rest(self):
         """The same when nothing comes or goes any more: a template prepares its next child a little later."""
@@ -63,7 +68,32 @@ class User:
         return d
 
     def status(self):
-        return self("pool", "status", "--json").json or {}
+        """What the holder says. One that lives and does not answer in time, on a busy machine, is asked again."""
+        def said():
+            s = self("pool", "status", "--json").json or {}
+            return s if s.get("answers") or not s.get("running") or s.get("process") == "stopped" else None
+        return until(said) or {}
+
+    def warm(self, attempt):
+        """The result of attempt() when it had a child of the pool: who is not answered within 50 ms goes without, as a busy machine may
+        bring about."""
+        for _ in range(20):
+            before = self.status()["leases"]
+            r = attempt()
+            if self.status()["leases"] > before:
+                break
+        return r
+
+    def holding(self, start, profile):
+        """start(), a client that stays and to which a child of PROFILE is lent, as for warm(). What is asked of the client's kind is its
+        caller's: poll, kill and wait."""
+        for _ in range(10):
+            client = start()
+            if until(lambda: self.template(profile).get("lent") == 1, 5):
+                break
+            client.kill()
+            client.wait()
+        return client
 
     def template(self, name):
         return next((t for t in self.status().get("templates", ()) if t["name"] == name), {})
@@ -75,7 +105,9 @@ class User:
         return self("session", "run", "--json", *options, session, "-", text=source, **more)
 
     def sessions(self):
-        return {s["session"]: s for s in self("session", "list", "--json").json or () if s["state"] != "over"}
+        """Those that live. No list is no answer of the holder in time: it is asked again."""
+        listed = until(lambda: (lambda r: [r.json] if isinstance(r.json, list) else None)(self("session", "list", "--json"))) or [[]]
+        return {s["session"]: s for s in listed[0] if s["state"] != "over"}
 
     def new(self, *words):
         r = self("session", "new", *words)

@@ -56,6 +56,14 @@ def below(pid):
     return found
 
 
+def lasting(found):
+    """How many of FOUND, {pid: Process}, there are without the next child that a template prepares as soon as it has the time to: of the
+    children of a template the one that has none itself. Whether it is there yet says nothing."""
+    parents = {p.parent for p in found.values()}
+    templates = {pid for pid, p in found.items() if p.parent in found and found[p.parent].name == "cordon-nest"}
+    return len(found) - len({p.parent for pid, p in found.items() if p.parent in templates and pid not in parents})
+
+
 def where(pid):
     """What a process and all below it wait for, in words: for whoever has to find out why nothing goes on."""
     told = []
