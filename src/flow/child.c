@@ -9,6 +9,7 @@
 #include "sys/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #define START_MS                                                                                   \
     100 /* a start and a verdict may take so long: less may be over before the program begins */
 #define LAST_WORD_MS 1000 /* from the end of a child's channel to the word of its end */
+#define OVERDUE_STEPS                                                                              \
+    64 /* that what was there in time may take: who talks without end is late all the same */
 
 static void take_bytes(void *ctx, enum jail_stream stream, const void *data, size_t len)
 {
@@ -87,21 +90,32 @@ static void tell_violations(struct flow *f)
     }
 }
 
-/* Steps until the worker has left STATE or the run is over; true while the run is alive. */
+/* Whether something came that nobody has looked at. */
+static bool unseen(const struct flow *f)
+{
+    struct pollfd p = {.fd = jail_run_fd(f->run), .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+/* Steps until the worker has left STATE or the run is over; true while the run is alive. Where we were stopped ourselves, or
+ * got no processor, the clock says nothing about the worker: it is late if it had not spoken by then. */
 static bool carry(struct flow *f, enum flow_worker_state state, int timeout_ms)
 {
     uint64_t until = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * CLOCK_NS_PER_MS;
+    int overdue = 0;
     bool over = false;
     while (!over) {
         if (f->channel[0] >= 0 && f->worker.state != state)
             return true;
         uint64_t now = clock_now_ns();
-        f->late = f->late || (timeout_ms >= 0 && now >= until);
+        bool due = timeout_ms >= 0 && now >= until;
+        f->late = f->late || (due && (overdue++ == OVERDUE_STEPS || !unseen(f)));
         if (f->late || (f->req->live_gone && *f->req->live_gone))
             jail_run_stop(f->run);
         over = jail_run_step(f->run, timeout_ms < 0 ? -1
-                                     : now >= until ? FD_PATIENCE_MS
-                                                    : (int)((until - now) / CLOCK_NS_PER_MS) + 1);
+                                     : !due         ? (int)((until - now) / CLOCK_NS_PER_MS) + 1
+                                     : f->late      ? FD_PATIENCE_MS
+                                                    : 0);
         tell_violations(f);
     }
     return false;

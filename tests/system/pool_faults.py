@@ -39,6 +39,14 @@ def state(pid):
     return proc(pid, "stat").rpartition(")")[2].strip()[:1]
 
 
+def sleeps(pid):
+    """Whether it does nothing but wait, and has not been woken for a while."""
+    switches = lambda: re.findall(r"ctxt_switches:\t(\d+)", proc(pid, "status"))
+    before = switches()
+    time.sleep(0.3)
+    return state(pid) == "S" and switches() == before
+
+
 def families(profile):
     """[(template, init, guest)] of the children that a template of this profile has."""
     now = ours()
@@ -78,15 +86,10 @@ def judging(u, source="print(6 * 7)\n"):
     u("pool", "start", "--profile", "strict", "--size", "1")
     u.full("strict")
     template, init, guest = until(lambda: families("strict"))[0]
+    until(lambda: sleeps(guest))  # it has said that it is ready
     os.kill(guest, signal.SIGSTOP)
     client = u.holding(lambda: start(u, "run", "--json", "-", source=source), "strict")
-
-    def waits():
-        """It has what was lent, has sent the program, and sleeps until the verdict comes."""
-        before = re.findall(r"ctxt_switches:\t(\d+)", proc(client.pid, "status"))
-        time.sleep(0.3)
-        return state(client.pid) == "S" and before == re.findall(r"ctxt_switches:\t(\d+)", proc(client.pid, "status"))
-    until(waits)
+    until(lambda: sleeps(client.pid))  # it has what was lent, has sent the program, and waits for the verdict
     return client, template, init, guest
 
 
@@ -103,6 +106,22 @@ def lost_judges(u):
     r = result(client)
     u.ok(r["status"] == "blocked" and r["layer"] == "input" and r.rules() == ["judge.died"] and r.code == exits.NEVER_RAN,
          "a judge that dies of a fault of its own has died of the program, which is blocked", r)
+
+
+def late_client(u):
+    """A client that gets no processor for longer than a judge may take finds the verdict when it looks again. There is no worker for
+    a second judge, so that nobody asks one unseen."""
+    client, template, init, guest = judging(u)
+    began = time.monotonic()
+    os.kill(client.pid, signal.SIGSTOP)
+    os.kill(guest, signal.SIGCONT)
+    worker = programs.bin / "cordon-python"
+    kept = worker.rename(programs.dir / "kept")
+    until(lambda: state(guest) == "S" and time.monotonic() > began + 10.5)  # JUDGE_MS of src/flow/child.c
+    os.kill(client.pid, signal.SIGCONT)
+    r = result(client)
+    kept.rename(worker)
+    u.ok(r["status"] == "ok" and r["stdout"] == "42\n", "a client that was stopped for ten seconds takes the verdict that came meanwhile, and asks no second judge", r)
 
 
 def lose_twice(u):
@@ -299,7 +318,7 @@ FORKS = 24
 for who in tapsys.users():
     user = User(tap, programs, who)
     atexit.register(user, "pool", "stop", "--force")  # also when the test itself breaks
-    chosen = sys.argv[2:] or ["lost_judges", "lost_twice", "few_descriptors", "interrupted_forks", "busy", "own_limit", "stopped_holder", "folder_deleted", "affinity"]
+    chosen = sys.argv[2:] or ["lost_judges", "late_client", "lost_twice", "few_descriptors", "interrupted_forks", "busy", "own_limit", "stopped_holder", "folder_deleted", "affinity"]
     for name in chosen:
         globals()[name](user)
     user("pool", "stop", "--force")
