@@ -72,7 +72,8 @@ int workspace_find(struct workspace *w, const char *word, git_commit **ret, stru
     int r = 0;
     if (strcmp(word, "genesis") == 0)
         steps = UINT64_MAX;
-    else if (strncmp(word, "head~", 5) == 0 && units_count(word + 5, &steps) < 0)
+    else if (strncmp(word, "head~", 5) == 0 &&
+             (units_count(word + 5, &steps) < 0 || steps == UINT64_MAX))
         return err_set(err, ERR_USAGE, "'%.60s': a number must follow head~, such as head~2", word);
     else if (strcmp(word, "head") != 0 && strncmp(word, "head~", 5) != 0)
         return by_name(w, word, ret, err);

@@ -164,7 +164,7 @@ def states(who, name, genesis, two):
     tap.eq([c["message"].splitlines()[0][:9] for c in log], ["restore " + s["id"][0], "restore " + genesis[0], "keep", "import", "first", "genesis"],
            f"{who}: what a restore undid stays in the log")
     tap.ok(workspace("snapshot", name, "--name", "good", who=who).code == 2, f"{who}: a snapshot's name is given once")
-    for word in ("nosuch", "head~99", "ffffff", "head~x", "../x", "-", ""):
+    for word in ("nosuch", "head~99", "head~18446744073709551615", "ffffff", "head~x", "../x", "-", ""):
         r = workspace("restore", name, word, who=who)
         tap.ok(r.code == 2 and r.err.count("\n") == 1, f"{who}: restore to '{word}' is refused in one line", r.story())
     tar = TOP / f"{who}.tar"
