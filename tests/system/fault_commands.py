@@ -196,12 +196,12 @@ def all_commands(home):
     if not home.drops:  # this test is of the same user, and started the run that asked
         yes.right = lambda r: r.code == exits.FAILED and "who asks does not answer" in r.err
     return [
-        Command("exec", ["exec", "--timeout", "10s", "--", "/usr/bin/seq", "20000"], lambda r: r.out == SEQ, **jail),
+        Command("exec", ["exec", "--", "/usr/bin/seq", "20000"], lambda r: r.out == SEQ, **jail),
         Command("exec of several processes", group, run_says("one\ntwo\n"), json=True, **{**jail, "victims": JAIL + ("janitor",) * (not alone)}),
         Command("run cold", ["run", "--json", *COLD, "-"], run_says("42\n"), text="print(6 * 7)\n", json=True, **jail),
-        Command("run cold, as text", ["run", "--timeout", "10s", *COLD, "-"], lambda r: r.out == LINES, text=printer, **jail),
+        Command("run cold, as text", ["run", *COLD, "-"], lambda r: r.out == LINES, text=printer, **jail),
         Command("run warm", ["run", "--json", "-"], run_says("1\n", "49995000"), text="print(1)\nsum(range(10000))\n", json=True, **warm),
-        Command("run warm, as text", ["run", "--timeout", "10s", "-"], lambda r: r.out == LINES, text=printer, **warm),
+        Command("run warm, as text", ["run", "-"], lambda r: r.out == LINES, text=printer, **warm),
         Command("run with files", ["run", "--json", *COLD, "-"], run_says("3000\n"), text=FILES, json=True, **{**jail, "victims": JAIL + ("server of files",)}),
         InWorkspace("run in a workspace", ["run", "--json", "--workspace", InWorkspace.name_of_it, "-"], run_says("42\n"), text="open('f', 'a').write('x')\nprint(6 * 7)\n", json=True,
                     **{**jail, "victims": JAIL + ("keeper of workspaces",)}),

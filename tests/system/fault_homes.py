@@ -19,12 +19,13 @@ import tapsys
 import traces
 
 POLICY = """version: 1
+limits: {timeout: 5m}
 rates: {executions: 1000, window: 1ms, concurrent: 10}
 breakers: {failures: 1000, counts: [lost]}
 approval: {iterations: 0}
 workspaces: {free: 0, free_percent: 0}
 audit: {sync: "on", duplicates: 0, failures: 0, slow_factor: 0, violations: 0}
-"""  # ten places, as people have; records on the disk before a program runs, as people have
+"""  # ten places, as people have; records on the disk before a program runs, as people have; a limit that no fault is held for
 SMALL = 16 << 20
 MS_RDONLY, MS_REMOUNT, MS_BIND, MNT_DETACH = 1, 32, 4096, 2
 libc = ctypes.CDLL(None, use_errno=True)
@@ -175,7 +176,7 @@ class Home:
     def stop_pool(self):
         """True when it is gone."""
         self("pool", "stop", "--force")
-        gone = traces.until(lambda: not (self.holder and traces.alive(self.holder)), 5)
+        gone = traces.until(lambda: not (self.holder and traces.alive(self.holder)))
         if gone:
             self.holder = self.session = None
         return gone

@@ -127,7 +127,7 @@ class Reader(Fault):
         if self.close:
             return []
         wrong = others("while the reader is stalled", None)
-        if command.holds_place and not traces.until(lambda: home("stop", "--list", "--json")["count"] == 0, 3):
+        if command.holds_place and not traces.until(lambda: home("stop", "--list", "--json")["count"] == 0):
             wrong.append("a run whose reader is stalled keeps its place")
         return wrong
 
@@ -163,7 +163,7 @@ class Disk(Fault):
     def hold(self, home, command, client, others):
         if command.name != "stop":
             return []
-        traces.until(client.ended, 5)
+        traces.until(client.ended)
         r = home("run", "--json", "--no-wait", *fault_commands.COLD, "-", text="print(1)\n")
         return [] if r["status"] in ("denied", "refused") else [f"stopped on {self.name}, but a run goes on: {r.story()}"]
 
@@ -243,7 +243,7 @@ class SmallGroup(Fault):
     def remove(self):
         for pid in (self.path / "cgroup.procs").read_text().split():  # a holder that was started in it
             (self.path.parent / "cgroup.procs").write_text(pid)
-        traces.until(lambda: not (self.path / "cgroup.procs").read_text().split(), 5)
+        traces.until(lambda: not (self.path / "cgroup.procs").read_text().split())
         self.path.rmdir()
 
     def killed(self):
