@@ -151,7 +151,7 @@ def every_way(who):
         r = s.tool("execute_code", code="print(1)", session_id=made or "none")
         tap.ok(made and (r.get("structuredContent") or {}).get("status") == "denied", f"{who}: a call in a session of a client of serve is denied what a person must approve", made, r)
     tapsys.cordon(programs, ["pool", "stop", "--force"], who, env=state)
-    machine("final: [rates, ceilings]\nrates: {executions: 3, window: 10m}\nlimits: {timeout: 200ms}\nceilings: {timeout: 300ms}\n")
+    machine("final: [rates, ceilings]\nrates: {executions: 3, window: 10m}\nlimits: {timeout: 1s}\nceilings: {timeout: 2s}\n")
     (other / "gate.live").unlink()  # its rates begin anew
     with Server(programs, who=who, env=state) as s:
         r = s.tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
@@ -191,7 +191,7 @@ def every_interface(who):
     os.chown(other, *[0 if who == "root" else tapsys.ROOTLESS] * 2)
     env = {**free(who), "CORDON_STATE": str(other)}
     final = "final: [run.profiles, run.role, ceilings, limits, approval, roles, breakers]\nrun: {profiles: [strict]}\n"
-    wide, narrow = (final + f"limits: {{timeout: {t}}}\nceilings: {{timeout: {t}}}\n" for t in ("40s", "200ms"))
+    wide, narrow = (final + f"limits: {{timeout: {t}}}\nceilings: {{timeout: {t}}}\n" for t in ("40s", "1s"))
     machine(wide)
     lax = [file_of(who, f"lax-{i}.yaml", text) for i, text in enumerate((
         "run: {profiles: [strict, open]}\n", "run: {role: analyze}\n", "ceilings: {timeout: 10m}\n", "approval: {elicitation: true}\n", "roles: {execute: {tools: [ReadFile]}}\n"))]
@@ -211,7 +211,7 @@ def every_interface(who):
         tap.eq(r["status"], "blocked", f"{who}: {where}: the machine's profile holds")
         machine(narrow)  # a ceiling cuts at once what the server began with
         r = tool("execute_code", code="while True: pass", timeout_ms=60000)["structuredContent"]
-        tap.eq((r["status"], r["reason"]), ("timeout", "wall time limit of 0.200s"), f"{who}: {where}: a limit that a client asks for does not pass the policy's")
+        tap.eq((r["status"], r["reason"]), ("timeout", "wall time limit of 1s"), f"{who}: {where}: a limit that a client asks for does not pass the policy's")
         for arguments in ({"action": "new", "profile": "open"}, {"action": "new", "workspace": "w"}):
             r = tool("session", **arguments)
             tap.ok(r["isError"] and ("profile" in text(r) or "workspace" in text(r)), f"{who}: {where}: session {arguments} is refused", r)

@@ -158,7 +158,16 @@ def written(u, profile):
     def of(pid):
         parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", proc(pid, "smaps"), flags=re.M)
         return sum(int(k) for p in parts if "cordon-template" in p.split("\n")[0] for k in re.findall(r"^Private_Dirty: +(\d+)", p, re.M))
-    return min((kb for kb in map(of, (p for p, n in ours().items() if n == "cordon-python" and profile in proc(p, "cmdline"))) if kb > 300), default=0)
+
+    def all_of_them():
+        return {p: of(p) for p, n in ours().items() if n == "cordon-python" and profile in proc(p, "cmdline")}
+
+    def when_done():
+        """A child that waits fetches what it will write a little later."""
+        before = all_of_them()
+        time.sleep(0.3)
+        return before if before == all_of_them() else None
+    return min((kb for kb in (until(when_done) or {}).values() if kb > 300), default=0)
 
 
 def small(u):

@@ -334,11 +334,12 @@ def soonest(attempt, tries=10):
 
 
 def late_enough(attempt, seconds):
-    """attempt(SECONDS) is a run that prints something and is ended by its time limit. Where that came before the first word, on a
-    machine that is busy, it is tried again with four times as long; what a time limit loses is lost then, too."""
+    """attempt(SECONDS) is a run that prints something and is ended by its time limit. Where that came before the first word, or the
+    judge had next to none of it, on a machine that is busy, it is tried again with four times as long; what a time limit loses is
+    lost then, too."""
     for longer in (1, 4, 16):
         run = attempt(seconds * longer * SLOW)
-        if run["status"] != "timeout" or run["stdout"]:
+        if run["status"] not in ("timeout", "refused") or run["stdout"]:
             break
     return run
 
