@@ -64,7 +64,7 @@ def stop_and_resume(who):
     mark = 9000000 + os.getpid()  # seconds that no other test sleeps
     runs = [s.start("exec", "--json", "--timeout", "60s", "--", "/bin/sleep", str(mark), *["0"] * i) for i in range(5)]
     tap.ok(s.wait_for(5) and all_sleep(5, mark), f"{who}: five programs run before a stop", s.listed(), sleeping(mark))
-    r = s.run("stop", "--json", "--why", "a\x1b[31mtest\nof it")
+    r = s.run("stop", "--json", "--patience", "60s", "--why", "a\x1b[31mtest\nof it")
     ended = [finish(p) for p in runs]
     tap.ok(r.code == 0 and r["count"] == 5 and all(x["end"] == "ended" for x in r["runs"]), f"{who}: stop ended all five", r.story())
     tap.ok({x["id"] for x in r["runs"]} == {j.get("id") for _, j, _ in ended}, f"{who}: stop lists each run by its id")

@@ -70,17 +70,18 @@ def by_number(u):
     u.ok(hash_of(u) == first, "two runs of one template have the same hash seed")
     session = u.new("--profile", "standard", "kept")
     u.ok(u.cell(session, "x = hash('cordon')\nx\n")["value"] == first, "a session of the same template has the same hash seed")
-    serial = u.template("standard")["serial"]
-    hashes = [hash_of(u) for _ in range(3)]  # the last of them is one more than the template serves
+    before = u.template("standard")  # two runs, the session and the judge of its call had its children
+    hashes = [hash_of(u) for _ in range(3)]  # more than it serves
     u.ok(until(lambda: states(u) == ["ending", "ready"]), "after its number of runs another template takes its place; the old one stays for its session", u.status())
     later = [hash_of(u) for _ in range(2)]
     u.ok(first not in later and later[0] == later[1], "runs after a renewal by number have another hash seed", first, hashes, later)
     r = u.cell(session, "x == hash('cordon')\n")
     u.ok(r["value"] == "True", "the session of the old template goes on", r)
     u("session", "close", session)
-    u.ok(until(lambda: states(u) == ["ready"]) and u.template("standard")["serial"] > serial, "the old template ends with its last session", u.status())
+    u.ok(until(lambda: states(u) == ["ready"]) and u.template("standard")["serial"] > before["serial"], "the old template ends with its last session", u.status())
     t = u.template("standard")
-    u.ok(t["starts"] == 2 and t["crashes"] == 0, "a renewal is a start, and no crash", t)
+    # where the second came early it has served its number, too, by now
+    u.ok(t["starts"] - before["starts"] == t["serial"] - before["serial"] and t["crashes"] == 0, "a renewal is a start, and no crash", before, t)
 
 
 def by_age(u):
