@@ -196,9 +196,11 @@ class Gateway:
             return None
 
     def front(self):
-        """The pid of the contained process."""
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
-            return int(f.read().split()[0])
+        """The pid of the contained process: the gateway tells its address a little before that one is started."""
+        def children():
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
+                return f.read().split()
+        return int(tapsys.until(children)[0])
 
     def records(self):
         rows = []
