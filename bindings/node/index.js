@@ -83,6 +83,12 @@ function answer(kind, result) {
   return { ...structuredClone(FIELDS[kind]), ...content, text, is_error: Boolean(result.isError) };
 }
 
+/** JSON.stringify writes null for these, which would be another value, or none of a limit. */
+function finite(name, value) {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}, and JSON has no number for that`);
+  return value;
+}
+
 export class Client {
   #options;
   #stream = null; // { in, out, child }
@@ -200,8 +206,10 @@ export class Client {
 
   #request(number, tool, args, progress) {
     const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined && value !== null));
-    for (const [name, value] of Object.entries(given))
+    for (const [name, value] of Object.entries(given)) {
       if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError(`${name} has a lone surrogate`);
+      finite(name, value);
+    }
     const _meta = { [META + "protocolVersion"]: REVISION, [META + "clientCapabilities"]: {} };
     if (progress) _meta.progressToken = number;
     return this.#line({ jsonrpc: "2.0", id: number, method: "tools/call", params: { name: tool, arguments: given, _meta } });
@@ -295,7 +303,7 @@ export class Client {
   }
 
   async eval(expression, context) {
-    const text = context === undefined || context === null || typeof context === "string" ? context : JSON.stringify(context);
+    const text = context === undefined || context === null || typeof context === "string" ? context : JSON.stringify(context, finite);
     return this.#do("Evaluation", "eval_expression", { expression, context: text });
   }
 

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import math
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from ._results import Evaluation, Failed, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, Results, SessionInfo, SnapshotInfo
@@ -33,6 +34,9 @@ def request(number: int, ask: Ask, progress: bool) -> bytes:
         meta["progressToken"] = number
     tool, arguments = ask
     given = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}, and JSON has no number for that")
     return _line({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": given, "_meta": meta}})
 
 
