@@ -480,6 +480,45 @@ def breakers(who):
                 tap.eq((s.ask("logging/setLevel", level="loud").get("error") or {}).get("code"), -32602, f"{who}: {what}: a level that nobody knows is refused")
 
 
+def breakers_of_jobs(who):
+    """Where the run was answered with a job or a task, or came in an array, it is told as well, and once."""
+    late = "import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end: time.sleep(0.01)\n1/0"
+    knows = {META + "clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}, META + "logLevel": "info"}
+    policy = programs.dir / f"{who}-breakers-of-jobs.yaml"
+    policy.write_text("breakers: {failures: 3, counts: [error]}\n")
+    policy.chmod(0o644)
+
+    def told(s):
+        return [n["params"]["data"]["state"] for n in s.notes if n["method"] == "notifications/message"]
+
+    def by_job(s):
+        job = content(s.tool("execute_code", code=late)).get("job_id", "none")
+        while content(s.tool("wait_job", job_id=job)).get("status") == "running":
+            pass
+        return lambda: s.tool("wait_job", job_id=job)
+
+    def by_task(s):
+        task = s.ask("tools/call", knows, name="execute_code", arguments={"code": late})["result"].get("taskId", "none")
+        while s.ask("tasks/get", knows, taskId=task).get("result", {}).get("status") == "working":
+            pass
+        return lambda: s.ask("tasks/get", knows, taskId=task)
+
+    def by_array(s):
+        s.number += 1
+        r = s.raw(json.dumps([{"jsonrpc": "2.0", "id": s.number, "method": "tools/call", "params": {"name": "execute_code", "arguments": {"code": "1/0"}}}]).encode() + b"\n")
+        return lambda: r
+    for what, legacy, answer, run in (("a job", "2025-11-25", "100ms", by_job), ("a task", None, "100ms", by_task), ("an array", "2025-03-26", "45s", by_array)):
+        state = programs.dir / f"{who}-breaker-of-{run.__name__}"
+        state.mkdir(mode=0o700)
+        if who == "user" and os.geteuid() == 0:
+            os.chown(state, tapsys.ROOTLESS, tapsys.ROOTLESS)
+        with Server(programs, "--policy", str(policy), "--profile", "standard", "--answer", answer, legacy=legacy, who=who, env={"CORDON_STATE": str(state)}) as s:
+            again = [run(s) for _ in range(3)][-1]
+            first = told(s)
+            again()
+            tap.ok(first and set(first) == {"open"} and told(s) == first, f"{who}: {what}: a breaker that opens is told, and not told again with the same result", first, told(s))
+
+
 for user in users():
     files(user)
     pictures(user)
@@ -494,6 +533,7 @@ for user in users():
         slow_pictures(user)
         comparisons(user)
         breakers(user)
+        breakers_of_jobs(user)
     tap.eq(tapsys.cordon(programs, ["audit", "verify"], user).code, 0, f"{user}: the audit of all of it is whole")
     tapsys.cordon(programs, ["pool", "stop", "--force"], user)
 tap.done()

@@ -188,6 +188,8 @@ struct serve_front {
     struct serve_became_job
         became_jobs[SERVE_BECAME_JOBS]; /* the last ones; a client that gives one up ends its job */
     unsigned next_became_job;
+    char told[LIMIT_SERVE_JOBS][SERVE_HANDLE + 1]; /* jobs whose messages of the log were told */
+    unsigned next_told;
     struct serve_asked asked[SERVE_ASKED];
     struct serve_state states[SERVE_STATES];
     unsigned next_state;

@@ -82,14 +82,34 @@ static void tell(struct serve_front *f, const struct serve_call *c, const char *
     json_decref(o);
 }
 
+/* The result of a job may be asked for again, and how the breaker stood then is no news. */
+static bool told_before(const struct serve_front *f, const struct serve_call *c)
+{
+    for (size_t i = 0; c->q.handle[0] && i < LIMIT_SERVE_JOBS; i++)
+        if (strcmp(f->told[i], c->q.handle) == 0)
+            return true;
+    return false;
+}
+
+static void note_told(struct serve_front *f, const struct serve_call *c)
+{
+    if (serve_verb_handle(c->verb) == SERVE_HANDLE_JOB)
+        memcpy(f->told[f->next_told++ % LIMIT_SERVE_JOBS], c->q.handle, sizeof f->told[0]);
+}
+
 void serve_logs_tell(struct serve_front *f, const struct serve_call *c)
 {
     const size_t mark = sizeof BREAKER - 1;
-    for (size_t at = 0; c->to.logs && !c->to.batch && at < c->body.len;) {
+    bool told = false;
+    for (size_t at = 0; c->to.logs && at < c->body.len && !told_before(f, c);) {
         const char *line = c->body.data + at, *end = memchr(line, '\n', c->body.len - at);
         const size_t len = end ? (size_t)(end - line) : c->body.len - at;
-        if (len > mark && memcmp(line, BREAKER, mark) == 0)
+        if (len > mark && memcmp(line, BREAKER, mark) == 0) {
             tell(f, c, line, len);
+            told = true;
+        }
         at += len + 1;
     }
+    if (told)
+        note_told(f, c);
 }

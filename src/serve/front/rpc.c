@@ -255,8 +255,8 @@ static void request(struct serve_front *f, struct serve_message *m)
         return;
     }
     if (!find_era(f, m) || (f->config.conformance && serve_conformance(f, m)) ||
-        serve_tasks_take(f, m) || serve_resources_take(f, m) || serve_logs_take(f, m) ||
-        !serve_logs_level(f, m))
+        !serve_logs_level(f, m) || serve_tasks_take(f, m) || serve_resources_take(f, m) ||
+        serve_logs_take(f, m))
         return;
     const json_t *able =
         json_object_get(json_object_get(m->params, "_meta"), META "clientCapabilities");
