@@ -244,6 +244,11 @@ static void test_hitl(void)
            "a question shows the exact code and arguments, by a short id");
     tap_eq_int(gate_approval_show(g, "ap-none", &mem, &one, &err), 0,
                "an unknown id shows no question");
+    char long_id[5000];
+    memset(long_id, 'a', sizeof long_id);
+    long_id[sizeof long_id - 1] = 0;
+    tap_eq_int(gate_approval_show(g, long_id, &mem, &one, &err), 0,
+               "an id of 4999 letters is nobody's");
     tap_eq_int(say(g, id, true, &human), 1, "a person says yes");
     tap_ok(testing_events[GATE_EVENT_APPROVAL_ANSWERED] == 1 && strcmp(testing_subject, id) == 0 &&
                strstr(testing_detail, "yes by uid ") && strstr(testing_detail, "because"),
