@@ -133,7 +133,7 @@ def breakers(who):
            0 < ends[3]["error"]["retry_after_s"] <= 60, f"{who}: three time-outs of the same: the fourth is answered at once", [r["reason"] for r in ends], ends[3].story())
     tap.eq(s.run("run", "--profile", "standard", "-", text="print(1)").code, 0, f"{who}: the breaker of one tool does not stop another")
     early = State(who)  # a worker takes longer than that to start
-    ends = [early.run("run", "--json", "--profile", "standard", "--timeout", "1ms", "-", text="while True: pass") for _ in range(4)]
+    ends = [early.run("run", "--json", "--profile", "standard", "--timeout", "1ms", "-c", "while True: pass") for _ in range(4)]
     tap.eq([r["status"] for r in ends], ["timeout"] * 3 + ["denied"], f"{who}: time-outs of programs that are still being judged open the breaker, too", ends[3].story())
     early.close()
     r = s.run("exec", "--", "/bin/true")
