@@ -174,7 +174,7 @@ def kept_of(s):
     """Arguments and reason of each call on record, in their order; and whether anything of a secret stands anywhere in the log."""
     records = s.audit()
     kept = [(e["args"]["arguments"], e["reason"]) for e in records if e["kind"] == "tool"]
-    return kept, "hunter" in json.dumps(records) or "77777" in json.dumps(records)
+    return kept, "hunter" in json.dumps(records) or "7777777777777" in json.dumps(records)  # longer than chance has it in a hash
 
 
 def secrets_not_called(who):
@@ -185,7 +185,7 @@ def secrets_not_called(who):
     got, r = calls(s, r"""open("page", "w").write("x")
 t(login, "bob", "hunter1x", page="page")
 t(login, 5, "hunter2x"); t(login, "bob", "hunter3x", 1, "page", "hunter4x"); t(login, "bob", "hunter5x", password="hunter6x"); t(login, "bob", ["hunter7x", {"a": "hunter8x"}])
-t(login, "bob", "hunter9x", 77777); t(login, "bob", **{"password": "hunter10x\"hunter11x"}, more={"db password": "hunter12x"}); t(login, "bob", "hunter13x\ud800")
+t(login, "bob", "hunter9x", 7777777777777); t(login, "bob", **{"password": "hunter10x\"hunter11x"}, more={"db password": "hunter12x"}); t(login, "bob", "hunter13x\ud800")
 t(login, "bob", "hunter14x", page="nowhere")
 """)
     kept, leaked = kept_of(s)
