@@ -85,8 +85,7 @@ class User:
         return r
 
     def holding(self, start, profile):
-        """start(), a client that stays and to which a child of PROFILE is lent, as for warm(). What is asked of the client's kind is its
-        caller's: poll, kill and wait."""
+        """The process that start() gives, a client that stays, once a child of PROFILE is lent to it; as for warm()."""
         for _ in range(10):
             client = start()
             if until(lambda: self.template(profile).get("lent") == 1, 5):
