@@ -2,11 +2,13 @@
 """`cordon proxy` before a scripted model: every way in which a model goes wrong, in the three protocols.
 
 usage: proxy.py BUILD"""
+import atexit
 import json
 import os
 import random
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -644,10 +646,17 @@ def front_falls(g):
     tap.ok(g.front() != before, "a front that falls over is replaced, and serves")
 
 
+def own_folder():
+    """One that goes away with the test."""
+    folder = tapsys.tempfile.mkdtemp(prefix="proxytest.")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 # --- limits ----------------------------------------------------------------------------------------
 
 def limits():
-    folder = tapsys.tempfile.mkdtemp(prefix="proxytest.")
+    folder = own_folder()
     tokens = {}
     for name in ("rich", "poor"):
         tokens[name] = name * 10
@@ -728,7 +737,7 @@ def key_of_a_file():
 
 def tls():
     """A certificate that nobody vouches for is refused; one of the policy's own authority is taken."""
-    folder = tapsys.tempfile.mkdtemp(prefix="proxytest.")
+    folder = own_folder()
     made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{folder}/key", "-out", f"{folder}/cert", "-days", "2",
                            "-subj", "/CN=upstream", "-addext", "subjectAltName=IP:127.0.0.1"], capture_output=True)
     if made.returncode:
