@@ -30,6 +30,7 @@
 
 #define PAUSE_FIRST_NS 10000L
 #define PAUSE_MOST_NS  1000000L
+#define STOP_LEAST_NS  (20 * CLOCK_NS_PER_MS)
 #define SEARCH_MS                                                                                  \
     1000 /* for the holder, on a busy machine; a message without its name is better than none */
 
@@ -57,6 +58,13 @@ void lock_release(int fd, off_t byte)
         err_assert_failed("an unlock cannot fail", __FILE__, __LINE__);
 }
 
+/* What a pause of TOOK says of ourselves: no pause is so long, so we were stopped, or got no processor. Whoever has the lock when
+ * we go on may have had it for a moment. */
+static uint64_t own_stop(uint64_t took, uint64_t ms)
+{
+    return took > STOP_LEAST_NS && took > ms * CLOCK_NS_PER_MS / 4 ? took : 0;
+}
+
 int lock_within(int fd, short type, off_t byte, uint64_t ms, const char *what, struct err *err)
 {
     long pause = PAUSE_FIRST_NS;
@@ -75,6 +83,7 @@ int lock_within(int fd, short type, off_t byte, uint64_t ms, const char *what, s
                            (unsigned long long)ms, holder);
         }
         nanosleep(&(struct timespec){0, pause}, NULL);
+        until += own_stop(clock_now_ns() - now, ms);
         pause = pause + pause / 2 < PAUSE_MOST_NS ? pause + pause / 2 : PAUSE_MOST_NS;
     }
 }

@@ -19,7 +19,7 @@
 int lock_try(int fd, short type, off_t byte);
 void lock_release(int fd, off_t byte);
 
-/* ERR_STATE when the deadline passes. WHAT: "the audit's lock". */
+/* ERR_STATE when the deadline passes; time in which we were stopped ourselves is not counted. WHAT: "the audit's lock". */
 ERR_MUST_USE int lock_within(int fd, short type, off_t byte, uint64_t ms, const char *what,
                              struct err *err);
 

@@ -14,7 +14,7 @@
 static char path[] = "/tmp/cordon-lock-XXXXXX";
 
 /* The search for a holder ends after a second, found or not; an emulated machine with much to do was seen to need more. */
-enum { TRIES = 20 };
+enum { TRIES = 20, WAITER_MS = 4000 };
 
 enum how { WRITER, READER, POSIX_WRITER };
 
@@ -115,6 +115,36 @@ static void test_kinds(int fd)
     tap_ok(strstr(err.msg, "cannot be seen"), "a holder in another container is said to be unseen");
 }
 
+/* Who waits is stopped for longer than its deadline, and finds the lock taken once more when it goes on. */
+static void test_waiter(int fd)
+{
+    struct err err = ERR_INIT;
+    int ready[2], status = -1;
+    char done;
+    if (lock_try(fd, F_WRLCK, 9) < 0 || pipe2(ready, O_CLOEXEC) < 0)
+        exit(1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int own = open(path, O_RDWR | O_CLOEXEC);
+        if (write(ready[1], "", 1) != 1)
+            _exit(1);
+        _exit(lock_within(own, F_WRLCK, 9, WAITER_MS, "the lock", &err) == 0 ? 0 : 1);
+    }
+    if (read(ready[0], &done, 1) != 1)
+        printf("# the waiter failed\n");
+    usleep(
+        100000); /* it has asked for the first time; if not, it begins later, and shows nothing */
+    kill(pid, SIGSTOP);
+    usleep((WAITER_MS + 200) * 1000);
+    kill(pid, SIGCONT);
+    usleep(100000); /* it asks again; if not, it gets the lock at once */
+    lock_release(fd, 9);
+    waitpid(pid, &status, 0);
+    tap_eq_int(status, 0, "the time in which a waiter was stopped itself is not its deadline's");
+    close(ready[0]);
+    close(ready[1]);
+}
+
 int main(void)
 {
     int fd = mkostemp(path, O_CLOEXEC);
@@ -122,6 +152,7 @@ int main(void)
         return tap_done();
     test_stopped(fd);
     test_kinds(fd);
+    test_waiter(fd);
     unlink(path);
     return tap_done();
 }
