@@ -31,6 +31,7 @@ static struct broker {
     struct flow *f;
     int sock;
     struct flow_context context; /* its own gate and audit */
+    uint64_t taken;              /* calls */
     bool recorded;               /* the call that it is at */
     int index;                   /* of Search; -1: none yet */
     struct flow_workers workers;
@@ -151,6 +152,10 @@ static bool record(struct calling *c, const char *status, const char *reason)
                                      .named = c->known.len > 0,
                                      .wall_us = (clock_now_ns() - c->began) / 1000};
     char text[300];
+    if (!flow_calls_claim(broker->f, broker->taken)) {
+        broker->recorded = true; /* by the supervisor, which did not wait for us any more */
+        return false;
+    }
     broker->recorded = flow_record_call(broker->f, broker->context.audit, &call, &err) == 0;
     if (broker->recorded)
         return true;
@@ -521,6 +526,7 @@ _Noreturn void flow_broker(struct flow *f, int sock)
             r.type != WIRE_TOOL_CALL)
             break;
         c.began = clock_now_ns();
+        broker->taken++;
         broker->recorded = false;
         c.id = wire_get_uint(&r);
         c.guest = wire_get_uint(&r);

@@ -52,6 +52,17 @@ _Noreturn static void become_broker(struct flow *f, int sock, pid_t parent)
     flow_broker(f, 3);
 }
 
+static void *shared(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+bool flow_calls_claim(const struct flow *f, uint64_t n)
+{
+    return __atomic_exchange_n(f->recording, n, __ATOMIC_RELAXED) != n;
+}
+
 /* One for a run and all that its calls start: who is deep within counts as well, at once, and whatever ends it. */
 static int share_budget(struct flow *f)
 {
@@ -59,16 +70,15 @@ static int share_budget(struct flow *f)
         f->budget = f->req->outer->budget;
         return 0;
     }
-    void *at =
-        mmap(NULL, sizeof *f->budget, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED)
-        return -1;
-    f->budget = at;
-    return 0;
+    f->budget = shared(sizeof *f->budget);
+    return f->budget ? 0 : -1;
 }
 
 static void leave_budget(struct flow *f)
 {
+    if (f->recording)
+        munmap(f->recording, sizeof *f->recording);
+    f->recording = NULL;
     if (!f->budget) {
         f->calls_made = f->calls_made ? f->calls_made : f->worker.calls;
         return;
@@ -89,8 +99,10 @@ int flow_calls_start(struct flow *f, struct err *err)
         return r;
     if (!f->req->tools || !f->req->tools[0])
         return 0;
-    if (share_budget(f) < 0)
+    f->recording = shared(sizeof *f->recording);
+    if (!f->recording || share_budget(f) < 0)
         return err_sys(err, "mmap");
+    f->handed = 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys(err, "socketpair");
     buf_init(&f->calling_args, LIMIT_CALL + 1);
@@ -123,7 +135,8 @@ static void record_unended(struct flow *f)
 }
 
 /* Closing the socket ends it, whatever it waits for: it alone can find what the command of a host tool left, and it records the call
- * that it is at. One that does not end is killed, and its tool with it; a root that we are no more ends by itself. */
+ * that it is at. One that does not end is killed, and its tool with it. One of root, which we are no more, lives on until we end: what it
+ * has not put on record by now is ours to record. */
 void flow_calls_stop(struct flow *f)
 {
     int status = 0;
@@ -133,7 +146,8 @@ void flow_calls_stop(struct flow *f)
         return;
     }
     const int ended = sys_child_wait(f->broker, LIMIT_BROKER_MS, &status);
-    if (f->is_calling && (ended == 0 ? status != 0 : errno == ETIMEDOUT))
+    const bool gone = ended == 0 || errno == ETIMEDOUT;
+    if (f->is_calling && (gone ? ended < 0 || status != 0 : flow_calls_claim(f, f->handed)))
         record_unended(f);
     f->is_calling = false;
     buf_done(&f->calling_args);
@@ -237,6 +251,7 @@ void flow_call(void *ctx, uint64_t id, const char *tool, const char *args, size_
     f->calling_id = id;
     f->is_calling =
         f->broker > 0 && buf_add(&f->calling_args, args, len) == 0 && hand_over(f, id, &call) == 0;
+    f->handed += f->is_calling;
     if (f->is_calling)
         return;
     call.reason =

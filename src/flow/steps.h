@@ -57,6 +57,8 @@ struct flow {
     char calling[64]; /* the tool that is waited for */
     struct buf calling_args;
     uint64_t calling_id;
+    uint64_t handed;     /* calls that the broker was given: a guest's numbers may come twice */
+    uint64_t *recording; /* shared with the broker: the last that one of us puts on record */
     struct flow_budget *budget;         /* shared; NULL: it has no tools */
     uint64_t calls_made;                /* of tools, by it and what it started, once it is over */
     struct tools_process files_process; /* serves the guest's files; pid 0: none */
@@ -126,6 +128,9 @@ struct flow_called {
     uint64_t wall_us;
     bool named; /* the arguments have their names, by which the audit knows a secret */
 };
+/* Whether the call that was handed over as number N is the caller's to put on record: true for the first who asks, the supervisor or its
+ * broker. */
+bool flow_calls_claim(const struct flow *f, uint64_t n);
 ERR_MUST_USE int flow_record_call(const struct flow *f, struct audit *audit,
                                   const struct flow_called *call, struct err *err);
 
