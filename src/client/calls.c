@@ -33,8 +33,9 @@ static void write_arguments(struct jsonw *j, const struct client_arg *args, size
     for (size_t i = 0; i < count; i++)
         if (args[i].text)
             jsonw_string(j, args[i].name, args[i].text);
-        else if (args[i].number)
-            jsonw_int(j, args[i].name, (int64_t)args[i].number);
+        else if (args[i].number) /* more than JSON has is as much as there is */
+            jsonw_int(j, args[i].name,
+                      args[i].number < INT64_MAX ? (int64_t)args[i].number : INT64_MAX);
         else if (args[i].flag)
             jsonw_bool(j, args[i].name, true);
     jsonw_close(j, '}');
