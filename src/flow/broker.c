@@ -368,12 +368,15 @@ static enum tools_end make_call(struct calling *c, const struct gate_plan *plan,
     return end;
 }
 
-/* What a command wrote may have a secret in it: the breaker keeps it, and tells it. */
+/* What a command wrote may have a secret in it: the breaker keeps it, and tells it. The answer of a call that failed is a JSON
+ * string; without its quotes, since what stands in quotes is no part of the error for the breaker. */
 static void release(struct calling *c, struct gate_plan *plan, bool failed)
 {
     char message[1024] = "";
-    if (failed && c->answer.len) {
-        snprintf(message, sizeof message, "%s", c->answer.data);
+    const size_t len = c->answer.len;
+    if (failed && len >= 2) {
+        const bool quoted = c->answer.data[0] == '"' && c->answer.data[len - 1] == '"';
+        snprintf(message, sizeof message, "%.*s", (int)len - 2 * quoted, c->answer.data + quoted);
         flow_words_clean(message, sizeof message, broker->f->req->rules);
     }
     gate_release(plan, &(struct gate_outcome){.status = failed ? "error" : "ok",
