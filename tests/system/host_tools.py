@@ -228,7 +228,7 @@ def gate(who):
     got, r = calls(s, 4 * 't(fail)\n' + 't(shout)\n')
     tap.ok(["status 1" in str(g) for g in got] == [True, True, True, False, False] and str(got[3]).startswith("the last 3 calls of fail failed") and isinstance(got[4], dict),
            f"{who}: a host tool that failed three times in a row is not started a fourth time, and others are", got, r.story())
-    tap.ok("it is broken" in str(got[3]), f"{who}: and the refusal says with what", got[3])
+    tap.ok("it is broken" in str(got[3]), f"{who}: the refusal of a host tool that failed three times says with what", got[3])
     got, r = calls(s, 4 * 't(wrong, page=1)\n')
     tap.ok(len(got) == 4 and all("status 64" in str(g) for g in got), f"{who}: a command that says that the arguments are wrong (status 64) opens no breaker", got, r.story())
     r = s.run("run", "--policy", s.tools, "--tool", "ocr_documnt", "-c", "1")
