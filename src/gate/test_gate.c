@@ -350,10 +350,11 @@ static void test_killed(void)
     q.wait_ms = 20000;
     pid_t killer = fork();
     if (killer == 0) {
-        struct gate_standing now = {0}; /* until we are in the queue, too */
+        struct gate_standing now = {0};             /* until we are in the queue, too */
+        struct gate *own = testing_open(&c, state); /* that of its parent has the parent's locks */
         for (int i = 0; i < 15000 && now.waiting < 4; i++) {
             nanosleep(&(struct timespec){0, 1000000}, NULL);
-            gate_standing(g, &now);
+            gate_standing(own, &now);
         }
         kill(b, SIGKILL); /* those before us in the queue, then those in the slots */
         kill(a, SIGKILL);
