@@ -401,7 +401,7 @@ def only_its_own(who):
 def closed_meanwhile(who):
     """A file is asked for in a session that is closed at the same time: it is done, or the answer says that the session is no more."""
     tapsys.cordon(programs, ["workspace", "create", "closing"], who)
-    with Server(programs, "--workspaces", "closing", who=who) as s:
+    with Server(programs, "--profile", "standard", "--workspaces", "closing", who=who) as s:
         told = []
         for n in range(10):
             one = s.tool("session", action="new", workspace="closing")["structuredContent"]["session_id"]
