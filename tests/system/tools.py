@@ -299,29 +299,27 @@ def clocks(who):
     tap.eq((r.get("stdout") or "").splitlines(), ['"the process of the tool died"', '"on"'], f"{who}: a tool that dies fails its call, and the program goes on", err)
     kept = [(e["tool"], e["status"]) for e in s.audit() if e["kind"] == "tool"][-1:]
     tap.eq(kept, [("Jq", "error")], f"{who}: a call whose tool died is on record")
-    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "60s", str(path))
-    tool = until(lambda: below(p.pid, "cordon-tool"))
-    broker = next((pid for pid, comm in children_of(p.pid) if tool and tool in [c for c, _ in children_of(pid)]), None)
-    if broker:
-        os.kill(broker, signal.SIGKILL)
-    out, err = p.communicate(timeout=60)
-    r = json.loads(out or b"{}")
+
+    def with_broker(number, limit):
+        """A run whose broker gets a signal during a call: result, what it complained about, broker and tool."""
+        p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", limit, str(path))
+        tool = until(lambda: below(p.pid, "cordon-tool"))
+        broker = next(pid for pid, _ in children_of(p.pid) if tool in [c for c, _ in children_of(pid)])
+        os.kill(broker, number)
+        out, err = p.communicate(timeout=60)
+        return json.loads(out or b"{}"), err, broker, tool
+
+    r, err, _, tool = with_broker(signal.SIGKILL, "60s")
     tap.eq((r.get("stdout") or "").splitlines(), ['"the process that carries calls out died"', '"on"'], f"{who}: a broker that dies fails the call, and the program goes on", err)
-    tap.ok(tool and until(lambda: not os.path.exists(f"/proc/{tool}")), f"{who}: the tool of a broker that dies is ended, too")
-    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "2s", str(path))
-    tool = until(lambda: below(p.pid, "cordon-tool"))
-    broker = next((pid for pid, comm in children_of(p.pid) if tool and tool in [c for c, _ in children_of(pid)]), None)
-    if broker:
-        os.kill(broker, signal.SIGSTOP)
-    out, err = p.communicate(timeout=60)
-    r = json.loads(out or b"{}")
+    tap.ok(until(lambda: not os.path.exists(f"/proc/{tool}")), f"{who}: the tool of a broker that dies is ended, too")
+    r, err, broker, _ = with_broker(signal.SIGSTOP, "2s")
     try:
         os.kill(broker, signal.SIGCONT)  # that of root's run lives on until it can see that the run is over
-    except (ProcessLookupError, TypeError):
+    except ProcessLookupError:
         pass
-    ended = broker and until(lambda: not os.path.exists(f"/proc/{broker}"))
+    ended = until(lambda: not os.path.exists(f"/proc/{broker}"))
     kept = [(e["tool"], e["status"]) for e in s.audit() if e["kind"] == "tool" and e["execution_id"] == r.get("id")]
-    tap.eq((bool(ended), r.get("status"), kept), (True, "timeout", [("Jq", "error")]), f"{who}: a call whose broker is held up when its run ends is on record, once", err)
+    tap.eq((ended, r.get("status"), kept), (True, "timeout", [("Jq", "error")]), f"{who}: a call whose broker is held up when its run ends is on record, once", err)
     s.close()
 
 
