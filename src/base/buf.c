@@ -25,6 +25,16 @@ void buf_reset(struct buf *b)
         b->data[0] = 0;
 }
 
+void buf_drop(struct buf *b, size_t *done)
+{
+    if (*done <= b->len / 2)
+        return;
+    b->len -= *done;
+    memmove(b->data, b->data + *done, b->len);
+    b->data[b->len] = 0;
+    *done = 0;
+}
+
 static int reserve(struct buf *b, size_t more)
 {
     if (more > b->max - b->len)

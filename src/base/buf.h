@@ -23,6 +23,9 @@ struct buf {
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 void buf_reset(struct buf *b); /* forgets the bytes, keeps the memory */
+/* The first *DONE bytes are with their reader: drops them once they are the larger half, so that a buffer that never runs
+ * empty does not grow, and bytes are seldom moved. The memory stays. */
+void buf_drop(struct buf *b, size_t *done);
 
 /* ERR_LIMIT past the ceiling, ERR_MEMORY without memory; then nothing was added. */
 ERR_MUST_USE int buf_add(struct buf *b, const void *data, size_t len);

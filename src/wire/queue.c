@@ -50,10 +50,6 @@ int wire_queue_send(struct wire_queue *q, int sock)
         else
             r = ERR_STATE;
     }
-    if (q->sent > q->frames.len / 2) {
-        memmove(q->frames.data, q->frames.data + q->sent, q->frames.len - q->sent);
-        q->frames.len -= q->sent;
-        q->sent = 0;
-    }
+    buf_drop(&q->frames, &q->sent);
     return r;
 }

@@ -18,15 +18,6 @@ bool serve_link_full(const struct serve_link *l)
     return serve_front_frames(l->front)->len - l->sent > LIMIT_SERVE_HOLD;
 }
 
-void serve_link_drop(struct buf *b, size_t *done)
-{
-    if (*done <= b->len / 2)
-        return;
-    memmove(b->data, b->data + *done, b->len - *done);
-    b->len -= *done;
-    *done = 0;
-}
-
 short serve_link_events(const struct serve_link *l)
 {
     return (short)(POLLIN | (serve_front_frames(l->front)->len ? POLLOUT : 0));
@@ -46,7 +37,7 @@ void serve_link_send(struct serve_link *l)
         }
         l->sent += sizeof len + len;
     }
-    serve_link_drop(frames, &l->sent);
+    buf_drop(frames, &l->sent);
 }
 
 int serve_link_read(struct serve_link *l, struct err *err)

@@ -24,9 +24,6 @@ void serve_link_init(struct serve_link *l, struct serve_front *front);
 short serve_link_events(const struct serve_link *l);
 void serve_link_send(struct serve_link *l);
 ERR_MUST_USE int serve_link_read(struct serve_link *l, struct err *err);
-/* The first *DONE bytes of B are with their reader: drops them once they are the larger half, so that a buffer that never
- * runs empty does not grow, and moves each byte once. */
-void serve_link_drop(struct buf *b, size_t *done);
 /* More is to be sent than a client may cause before it is listened to again. */
 bool serve_link_full(const struct serve_link *l);
 

@@ -68,7 +68,7 @@ static void write_client(struct loop *l)
     if (n < 0 && errno != EINTR && errno != EAGAIN)
         l->over = true;
     l->written += n > 0 ? (size_t)n : 0;
-    serve_link_drop(out, &l->written);
+    buf_drop(out, &l->written);
 }
 
 static void watch(const struct loop *l, struct pollfd p[WATCHED])
