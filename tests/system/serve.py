@@ -13,7 +13,7 @@ import tomllib
 
 import exits
 import tapsys
-from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, named, start, stat, stop, text, whole
+from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, halt, named, start, stat, stop, text, whole
 from tapsys import Tap, users
 
 try:
@@ -388,7 +388,7 @@ def ends():
         s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         # the runner of the request before may not have ended yet
         runner = appears(lambda: [p for p in named(s.process.pid, "cordon-runner") if named(p, "cordon-python")])
-        os.kill(runner[0], signal.SIGSTOP)
+        appears(lambda: halt(runner[0]))
         tap.eq(s.tool("execute_code", code="6")["structuredContent"]["value"], "6", "a runner that hangs holds nobody else up")
 
 

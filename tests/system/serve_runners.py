@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many runners `cordon serve` has at once: for all clients, and with --all-users for one user; what is beyond that is refused by name.
 
-A runner that was stopped by SIGSTOP stays under way until the server kills it, so no case depends on how fast runs are. None is stopped while it has a lock that others need: they would be refused, as test stuck shows."""
+A runner that was stopped by SIGSTOP stays under way until the server kills it, so no case depends on how fast runs are."""
 import os
-import signal
 import sys
 
 import tapsys
-from mcptest import Connection, appears, bytes_of, connects, named, start, stat, stop, text
+from mcptest import Connection, appears, connects, halt, named, start, stop, text
 from servetest import figures
 from tapsys import Tap
 
@@ -21,30 +20,9 @@ policy.write_text("version: 1\nrates: {concurrent: 10, concurrent_per_client: 5,
 ENV = {"CORDON_STATE": str(programs.dir / "runners-state")}
 
 
-def holds_common_lock(pid):
-    """Whether others must wait for PID: byte 0 of a file of ours is locked for microseconds, by whoever reads or changes it. Later bytes are the places of runs."""
-    try:
-        files = os.listdir(f"/proc/{pid}/fdinfo")
-    except OSError:
-        return False
-    locks = [line.split() for f in files for line in bytes_of(pid, f"fdinfo/{f}").decode().splitlines() if line.startswith("lock:")]
-    return any(words[-2] == "0" for words in locks)
-
-
 def hold(server):
-    """Stops every runner that is there; gives how many are. One that has the lock which all need goes on, until the next call."""
-    stopped = 0
-    for pid in named(server.pid, "cordon-runner"):
-        try:
-            os.kill(pid, signal.SIGSTOP)
-            appears(lambda: (stat(pid) or ("", "X"))[1] in "TZX")
-            if holds_common_lock(pid):
-                os.kill(pid, signal.SIGCONT)
-            else:
-                stopped += 1
-        except ProcessLookupError:
-            pass
-    return stopped
+    """Stops every runner that is there; gives how many are, but for those that `halt` let go on until the next call."""
+    return sum(halt(pid) for pid in named(server.pid, "cordon-runner"))
 
 
 def fill(server, path, connections, refused):
