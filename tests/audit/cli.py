@@ -11,7 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from tapsys import Programs, Tap, users, ROOTLESS  # noqa: E402
+from tapsys import Programs, Tap, one_day, users, ROOTLESS  # noqa: E402
 
 build = pathlib.Path(sys.argv[1])
 tap = Tap()
@@ -62,6 +62,7 @@ def harmless(text):
 
 
 for who in users():
+    one_day()
     s = State(who)
     code, out, err = s.audit("verify")
     tap.ok(code == 1 and not out and "there is no log in" in err, f"{who}: nothing was written yet", out, err)

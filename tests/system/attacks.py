@@ -247,6 +247,7 @@ def input_attacks(who):
 
 def audit_attacks(who):
     """What a program, or its words, could do to the log."""
+    tapsys.one_day()
     state = pathlib.Path(tapsys.House.of(who)["CORDON_STATE"])
     log = lambda: sorted((state / "audit").glob("*.jsonl"))[-1]
     verify = lambda: tapsys.cordon(programs, ["audit", "verify"], who)

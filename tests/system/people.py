@@ -55,6 +55,7 @@ class Place:
 
 
 def tail(who):
+    tapsys.one_day()
     p = Place(who, "")
     p.run("again.py")
     p.run("bad.py")

@@ -306,6 +306,14 @@ def until(condition, seconds=20):
         time.sleep(0.01)
 
 
+def one_day(seconds=60):
+    """What the caller does in its next SECONDS is of one day, UTC: the audit begins a new file at midnight. Waits for it where it is near."""
+    today = lambda: int(time.time() // 86400)
+    begun = today()
+    if int((time.time() + seconds * SLOW) // 86400) != begun:
+        until(lambda: today() != begun, seconds + 1)
+
+
 def compute_calls(tap, build):
     """The system calls that can happen in a child that computes only, on this machine, by the build's own test of the tables; and the
     numbers of all calls by their names."""
