@@ -132,6 +132,10 @@ int tools_open_beneath(int dir, const char *name, int flags); /* one name; no li
 enum tools_end tools_read(struct tools_call *c, int fd, uint64_t offset, size_t most,
                           struct buf *out);
 
+/* The file that PATH names, all of it in OUT; one above MOST bytes is refused. RET is the caller's to close in any case. */
+enum tools_end tools_read_whole(struct tools_call *c, const char *path, size_t most,
+                                struct tools_place *ret, struct stat *ret_st, struct buf *out);
+
 /* Each regular file and folder below a folder, sorted by name, a folder before what lies in it. The visitor
  * gets the folder's descriptor; false ends the walk. */
 struct tools_walk {

@@ -130,15 +130,8 @@ enum tools_end tools_do_jq(struct tools_call *c)
     struct tools_place p;
     struct stat st;
     struct buf text;
-    FD_AUTO fd = -1;
     buf_init(&text, FILE_MAX + 1);
-    enum tools_end end = tools_place_open(c, tools_text(c, "path", ""), false, &p);
-    if (end == TOOLS_OK)
-        end = tools_open_file(c, &p, &fd, &st);
-    if (end == TOOLS_OK && st.st_size > (off_t)FILE_MAX)
-        end = tools_refuse(c, "%.200s is larger than %llu MB", p.shown, FILE_MAX / MIB);
-    if (end == TOOLS_OK)
-        end = tools_read(c, fd, 0, FILE_MAX, &text);
+    enum tools_end end = tools_read_whole(c, tools_text(c, "path", ""), FILE_MAX, &p, &st, &text);
     if (end == TOOLS_OK)
         end = run(c, &p, &text);
     buf_done(&text);

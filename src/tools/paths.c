@@ -190,6 +190,18 @@ enum tools_end tools_read(struct tools_call *c, int fd, uint64_t offset, size_t 
     return TOOLS_OK;
 }
 
+enum tools_end tools_read_whole(struct tools_call *c, const char *path, size_t most,
+                                struct tools_place *ret, struct stat *ret_st, struct buf *out)
+{
+    FD_AUTO fd = -1;
+    enum tools_end end = tools_place_open(c, path, false, ret);
+    if (end == TOOLS_OK)
+        end = tools_open_file(c, ret, &fd, ret_st);
+    if (end == TOOLS_OK && ret_st->st_size > (off_t)most)
+        end = tools_refuse(c, "%.200s is larger than %llu MB", ret->shown, most / MIB);
+    return end == TOOLS_OK ? tools_read(c, fd, 0, most, out) : end;
+}
+
 /* ---- walking ---- */
 
 static int by_name(const struct dirent **a, const struct dirent **b)
