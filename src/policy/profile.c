@@ -55,6 +55,15 @@ const char *policy_import_mode_name(enum policy_import_mode mode)
     return name(mode_words, POLICY_IMPORT_MODE_COUNT, mode);
 }
 
+bool policy_profile_judges(const struct policy_profile *p)
+{
+    for (size_t i = 0; i < p->rule_count; i++)
+        if (p->rules[i].kind != POLICY_EVENT_DENY && p->rules[i].kind != POLICY_EVENT_REPORT &&
+            p->rules[i].kind != POLICY_PRELOAD)
+            return true;
+    return p->guards;
+}
+
 static const struct policy_profile *unpack(const struct policy_packed_profile *p)
 {
     if (p->profile->rules)

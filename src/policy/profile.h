@@ -103,6 +103,10 @@ const struct policy_profile *policy_profile_find(const char *name);
 /* The built-in profiles, ended by NULL; strict comes first and is the default. */
 const struct policy_profile *const *policy_profiles(void);
 
+/* Whether rules of the language hold: some judge of source code reads one of them, or the guards do. Without that the
+ * kernel alone contains. */
+bool policy_profile_judges(const struct policy_profile *p);
+
 /* How the build writes a table down: places in one text instead of pointers, so that a program that judges
  * nothing does not pay for a thousand relocations at its start. policy_profile_find unpacks. */
 struct policy_packed_rule {

@@ -29,16 +29,6 @@ static int keep_source(const struct flow_request *req, struct node_program *p, s
     return 0;
 }
 
-/* Whether a profile has rules of languages at all: an open one leaves everything to the kernel. */
-static bool has_rules(const struct policy_profile *p)
-{
-    for (size_t i = 0; i < p->rule_count; i++)
-        if (p->rules[i].kind != POLICY_EVENT_DENY && p->rules[i].kind != POLICY_EVENT_REPORT &&
-            p->rules[i].kind != POLICY_PRELOAD)
-            return true;
-    return p->guards;
-}
-
 /* The profile that judges: what it has, and that Node's own modules are there. */
 static int choose_rules(struct flow_request *req, struct node_program *p, struct arena *mem,
                         struct err *err)
@@ -99,7 +89,7 @@ int node_request(struct flow_request *req, struct node_program *p, struct arena 
         return err_set(err, ERR_USAGE,
                        "--lang node: there is no node in /usr/bin; install the package nodejs");
     int r = keep_source(req, p, err);
-    if (r == 0 && has_rules(req->profile))
+    if (r == 0 && policy_profile_judges(req->profile))
         r = choose_rules(req, p, mem, err);
     if (r < 0)
         return r;

@@ -26,16 +26,6 @@ enum { ROUNDS = 600 }; /* of files that files need: the judge takes 500 */
 
 static JSObjectRef link_function;
 
-bool js_judge_has_rules(const struct policy_profile *profile)
-{
-    for (size_t i = 0; i < profile->rule_count; i++)
-        if (profile->rules[i].kind != POLICY_EVENT_DENY &&
-            profile->rules[i].kind != POLICY_EVENT_REPORT &&
-            profile->rules[i].kind != POLICY_PRELOAD)
-            return true;
-    return profile->guards;
-}
-
 int js_judge_start(struct err *err)
 {
     static const char get[] = "CordonJudge.link";
@@ -249,9 +239,9 @@ static int write_options(struct buf *to, const struct judging *j)
                  : j->source->module ? "module"
                                      : "script");
     jsonw_string(&w, "rules",
-                 j->profile->guards               ? "strict"
-                 : js_judge_has_rules(j->profile) ? "standard"
-                                                  : "none");
+                 j->profile->guards                  ? "strict"
+                 : policy_profile_judges(j->profile) ? "standard"
+                                                     : "none");
     jsonw_bool(&w, "interrupts", j->source->session);
     write_rules(&w, j->profile);
     jsonw_close(&w, '}');

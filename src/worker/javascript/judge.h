@@ -46,9 +46,6 @@ struct js_judged {
     bool async;                /* it gives a promise; of {value} */
 };
 
-/* Whether rules of the language hold; without them the kernel alone contains. */
-bool js_judge_has_rules(const struct policy_profile *profile);
-
 /* Once, before the first program: evaluates the bundle. */
 ERR_MUST_USE int js_judge_start(struct err *err);
 

@@ -91,7 +91,7 @@ static int install(const struct policy_profile *profile, struct err *err)
     JSGlobalContextRef ctx = js_engine_run();
     if (program.shared)
         return 0;
-    const bool ruled = js_judge_has_rules(profile);
+    const bool ruled = policy_profile_judges(profile);
     program.shared = JSObjectMake(ctx, NULL, NULL);
     JSValueProtect(ctx, program.shared);
     int r = evaluate_library(ruled, err);

@@ -134,17 +134,6 @@ static void judge_text(struct rb_judge *j, const struct rb_source *source)
         not_compiled(j, source->path);
 }
 
-/* A profile without a rule that some judge reads has none for Ruby either. */
-bool rb_judge_has_rules(const struct policy_profile *profile)
-{
-    for (size_t i = 0; i < profile->rule_count; i++)
-        if (profile->rules[i].kind != POLICY_EVENT_DENY &&
-            profile->rules[i].kind != POLICY_EVENT_REPORT &&
-            profile->rules[i].kind != POLICY_PRELOAD)
-            return true;
-    return profile->guards;
-}
-
 int rb_judge(const struct policy_profile *profile, const struct rb_source *source,
              struct check_report *report, struct rb_judged *ret, struct err *err)
 {
@@ -159,7 +148,7 @@ int rb_judge(const struct policy_profile *profile, const struct rb_source *sourc
                          .method = text.method,
                          .report = report,
                          .ret = ret,
-                         .ruled = rb_judge_has_rules(profile),
+                         .ruled = policy_profile_judges(profile),
                          .plain = profile->guards};
     *ret = (struct rb_judged){0};
     if (rb_judge_bytes(&j))
@@ -180,7 +169,7 @@ bool rb_judge_again(const struct policy_profile *profile, const struct rb_source
                          .len = source->len,
                          .report = &report,
                          .ret = &judged,
-                         .ruled = rb_judge_has_rules(profile),
+                         .ruled = policy_profile_judges(profile),
                          .plain = profile->guards};
     check_report_init(&report);
     rb_judge_code(&j, instructions(code));

@@ -15,9 +15,6 @@
 
 #include <stdbool.h>
 
-/* Whether the rules of the language hold; without them the kernel alone contains. */
-bool rb_judge_has_rules(const struct policy_profile *profile);
-
 #define RB_JUDGE_LIBRARIES 64
 
 struct rb_judged {

@@ -109,7 +109,7 @@ int rb_program_close(const struct check_ruleset *rules)
 static void install(const struct policy_profile *profile)
 {
     static bool installed;
-    if (!installed && rb_judge_has_rules(profile))
+    if (!installed && policy_profile_judges(profile))
         rb_shadow_install();
     installed = true;
 }
