@@ -465,6 +465,14 @@ static bool too_short(const struct flow *f)
            jail_run_outcome(f->run)->end == JAIL_END_WALL;
 }
 
+/* The time was over before the program began. */
+static int over_before(struct flow *f)
+{
+    flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
+    f->result->ran = false;
+    return FLOW_STOP;
+}
+
 int flow_child_judge(struct flow *f, struct err *err)
 {
     f->late = false;
@@ -475,19 +483,23 @@ int flow_child_judge(struct flow *f, struct err *err)
         return flow_verdict(f);
     if (!f->late)
         await_end(f);
-    if (too_short(f)) {
-        flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
-        f->result->ran = false;
-        return FLOW_STOP;
-    }
+    if (too_short(f))
+        return over_before(f);
     if (flow_lost(f, !given && f->result->warm))
         return FLOW_GO_ON; /* the next step takes it up */
     if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
         return died_early(f);
     const struct jail_outcome *o = jail_run_outcome(f->run);
+    if (o->end == JAIL_END_WALL) /* it worked all the time: the machine is slow */
+        return over_before(f);
     if (o->end == JAIL_END_EXIT &&
         o->exit_code == JAIL_LOADER_FAILED) /* executed behind its locks */
         jail_tell_exit(o->exit_code, err);
+    else if (f->late) /* we ended it: how it died tells nothing */
+        err_set(err, ERR_MISSING,
+                "%s did not start within %d s: the machine is busy, or somebody stopped it; "
+                "try again, and `cordon doctor`",
+                f->language->worker, JUDGE_MS / 1000);
     else
         err_set(err, ERR_MISSING, "%s did not start (exit status %d); try `cordon doctor`",
                 f->language->worker, o->exit_code);
