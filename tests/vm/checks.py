@@ -24,6 +24,9 @@ tap.figure(f"{platform.machine()}, Linux {platform.release()}, security modules 
            f"{pathlib.Path('/sys/kernel/security/lsm').read_text() if os.path.exists('/sys/kernel/security/lsm') else '(not shown)'}")
 tap.ok(platform.release().startswith("6.1."), "this is Debian 12's own kernel", platform.release())
 tap.ok((GROUPS / "cgroup.controllers").exists(), "cgroup version 2 alone is mounted")
+lacking = {p.name: missing for p in sorted(programs.bin.iterdir())
+           if (missing := re.findall(r"(\S+) => not found", subprocess.run(["/usr/bin/ldd", p], capture_output=True, text=True).stdout))}
+tap.eq(lacking, {}, "every program finds the libraries that it is linked with")
 numpy = subprocess.run(["/usr/bin/python3", "-c", "import numpy"], stderr=subprocess.PIPE, text=True)
 tap.ok(numpy.returncode == 0, "numpy, which templates load ahead, can be imported", numpy.stderr)
 
