@@ -67,11 +67,13 @@ def State(who, more=""):
     command.write_text(COMMAND)
     os.chmod(command, 0o644)
     os.chmod(s.home, 0o755)
-    tool = lambda name, mode, rest="": f"  {name}: {{risk: medium, command: [/usr/bin/python3, {command}, {mode}], schema: {ANY}{rest}}}\n"
+    patience = f"timeout: {min(10 * SLOW, 60)}s"
+    tool = lambda name, mode, rest="": f"  {name}: {{risk: medium, command: [/usr/bin/python3, {command}, {mode}], schema: {ANY}{rest}{'' if 'timeout' in rest else ', ' + patience}}}\n"
     s.tools = s.policy(f"""tools:
   ocr_document:
     risk: low
     summary: the text of a scanned page
+    {patience}
     command: [/usr/bin/python3, {command}, ocr]
     schema: {SCHEMA % '"path": {"type": "string", "format": "file"}, "pages": {"type": "integer", "minimum": 1, "maximum": 9}'}
 """ + tool("shout", "json", ", answer: json") + tool("world", "world", ", answer: json, env: [SECRET_NONE=1]") + tool("long", "long", ", output: 3k")
@@ -141,8 +143,8 @@ def bounds(who):
 def clocks(who):
     """The run ends when its own clock says so, or when it is cancelled, and the command ends with it."""
     s = State(who)
-    r = s.run("run", "--json", "--profile", "standard", "--policy", s.tools, "--worker", "execute", "--timeout", "900ms", "-", text="leave(stay=True)\n")
-    tap.ok(r["status"] == "timeout" and r["usage"]["wall_ms"] < 15000, f"{who}: a command that does not end leaves the run's clock true", r.story())
+    r = s.run("run", "--json", "--profile", "standard", "--policy", s.tools, "--worker", "execute", "--timeout", f"{900 * SLOW}ms", "-", text="leave(stay=True)\n")
+    tap.ok(r["status"] == "timeout" and r["usage"]["wall_ms"] < 15000 * SLOW, f"{who}: a command that does not end leaves the run's clock true", r.story())
     tap.ok(until(lambda: not alive(s.home / "left")), f"{who}: the command of a run that is over is ended, and what it left")
     (s.home / "left").unlink(missing_ok=True)
     path = s.home / "p.py"
