@@ -11,15 +11,16 @@
 
 static struct serve_ask *find(struct serve_client *c, uint64_t number)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (c->asks[i].state != SERVE_FREE && c->asks[i].q.number == number)
             return &c->asks[i];
     return NULL;
 }
 
-static struct serve_ask *unused(struct serve_client *c)
+static struct serve_ask *unused(struct serve_client *c, enum serve_verb verb)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    const struct serve_places of = serve_verb_places(verb);
+    for (size_t i = of.first; i < of.end; i++)
         if (c->asks[i].state == SERVE_FREE)
             return &c->asks[i];
     return NULL;
@@ -261,7 +262,7 @@ static int take_ask(struct serve_client *c, struct wire_reader *r, uint64_t now_
         return k;
     if (c->metrics != (q.verb == SERVE_METRICS || q.verb == SERVE_HEALTH))
         return err_set(err, ERR_STATE, "a verb that this front has not");
-    struct serve_ask *a = unused(c);
+    struct serve_ask *a = unused(c, q.verb);
     if (!a || find(c, q.number))
         return err_set(err, ERR_STATE, "more requests at once than the table allows");
     *a = (struct serve_ask){.state = SERVE_BODY, .q = q, .asked_ns = now_ns, .told_ns = now_ns};
@@ -309,7 +310,7 @@ static void take_cancel(struct serve_client *c, struct wire_reader *r, uint64_t 
 
 void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (c->asks[i].state != SERVE_FREE)
             cancel(&c->asks[i], now_ns);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
@@ -367,7 +368,7 @@ static uint64_t note_at(const struct serve_client *c, const struct serve_ask *a)
 
 void serve_asks_tick(struct serve_client *c, uint64_t now_ns)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+    for (size_t i = 0; i < SERVE_PLACES; i++) {
         struct serve_ask *a = &c->asks[i];
         if (a->state != SERVE_WAITING)
             continue;
@@ -385,7 +386,7 @@ void serve_asks_tick(struct serve_client *c, uint64_t now_ns)
 uint64_t serve_asks_next(const struct serve_client *c)
 {
     uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+    for (size_t i = 0; i < SERVE_PLACES; i++) {
         const struct serve_ask *a = &c->asks[i];
         if (a->state != SERVE_WAITING)
             continue;

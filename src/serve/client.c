@@ -190,13 +190,13 @@ void serve_client_write(struct serve_client *c)
 {
     if (!c->told && !c->gone)
         send_limits(c);
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+    for (size_t i = 0; i < SERVE_PLACES; i++) {
         if (serve_asks_shows(c, &c->asks[i]))
             send_shown(c, &c->asks[i]);
         if (c->asks[i].state == SERVE_WAITING && c->asks[i].due_ms)
             send_note(c, &c->asks[i]);
     }
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         while (c->asks[i].state == SERVE_ANSWERING)
             if (!send_some(c, &c->asks[i]))
                 return;
@@ -204,7 +204,7 @@ void serve_client_write(struct serve_client *c)
 
 bool serve_client_wants_write(const struct serve_client *c)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (c->asks[i].state == SERVE_ANSWERING)
             return !c->gone;
     return !c->told && !c->gone;
@@ -259,7 +259,7 @@ void serve_client_leave(struct serve_client *c, bool waits, uint64_t now_ns)
     /* the front ends with it */
     if (!waits || shutdown(c->sock, SHUT_WR) < 0)
         fd_close(fd_take(&c->sock));
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         serve_asks_free(&c->asks[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
         c->jobs[i].kept = false;
@@ -282,7 +282,7 @@ bool serve_client_idle(const struct serve_client *c)
 
 bool serve_client_drained(const struct serve_client *c)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (c->asks[i].state != SERVE_FREE && c->asks[i].state != SERVE_BODY)
             return false;
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
@@ -300,7 +300,7 @@ void serve_client_cancel(struct serve_client *c, uint64_t now_ns)
 
 void serve_client_done(struct serve_client *c)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         serve_asks_free(&c->asks[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++)
         if (c->jobs[i].used)

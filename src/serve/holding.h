@@ -88,7 +88,7 @@ struct serve_client {
     bool gone;      /* nothing more is read or sent; what it had is being ended */
     bool told;      /* the front knows the limits that are in force */
     bool stirred;   /* poll saw something at SOCK */
-    struct serve_ask asks[LIMIT_SERVE_REQUESTS];
+    struct serve_ask asks[SERVE_PLACES];
     struct serve_job jobs[LIMIT_SERVE_JOBS];
     struct serve_session sessions[LIMIT_SERVE_SESSIONS];
 };

@@ -38,7 +38,7 @@ void serve_measure_end(struct serve_client *c, const struct serve_job *job, uint
 static void add(const struct serve_client *c, struct serve_moment *m)
 {
     m->clients += !c->gone && !c->metrics;
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         m->asks += c->asks[i].state != SERVE_FREE && !c->metrics;
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) {
         m->running += c->jobs[i].used && !c->jobs[i].ended_ns && !c->metrics;

@@ -37,6 +37,15 @@ uint64_t serve_verb_body(enum serve_verb verb)
     return rows[verb].body;
 }
 
+struct serve_places serve_verb_places(enum serve_verb verb)
+{
+    const bool ends = verb == SERVE_SESSION_CLOSE || verb == SERVE_SESSION_INTERRUPT ||
+                      verb == SERVE_JOB_LOOK || verb == SERVE_JOB_CANCEL ||
+                      verb == SERVE_APPROVAL_ANSWER;
+    return ends ? (struct serve_places){LIMIT_SERVE_REQUESTS, SERVE_PLACES}
+                : (struct serve_places){0, LIMIT_SERVE_REQUESTS};
+}
+
 bool serve_handle_good(enum serve_handle kind, const char *handle)
 {
     static const char *const prefixes[] = {

@@ -19,6 +19,8 @@
 #define SERVE_APPROVAL  64         /* the id of a question, and yes or no */
 #define SERVE_WORDS     (16 * KIB) /* of a request about files: words with a NUL behind each */
 
+#define SERVE_PLACES (LIMIT_SERVE_REQUESTS + LIMIT_SERVE_ENDS) /* of a client's requests */
+
 /* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, meaning */
 #define SERVE_VERBS(X)                                                                             \
     X(RUN, NONE, LIMIT_SOURCE + 1, true, "run a program in a jail of its own")                     \
@@ -91,6 +93,12 @@ const char *serve_verb_files(enum serve_verb verb);
 /* What a verb takes. */
 enum serve_handle serve_verb_handle(enum serve_verb verb);
 uint64_t serve_verb_body(enum serve_verb verb);
+/* Which of SERVE_PLACES are for it. What ends others, answers for them or looks at them has its own, so that it gets through where all
+ * others are taken; and each side counts the two kinds alike, whichever of its requests it has already forgotten. */
+struct serve_places {
+    size_t first, end;
+};
+struct serve_places serve_verb_places(enum serve_verb verb);
 
 /* The four letters of its kind and 26 of base 32; "" is good where the verb takes none. */
 bool serve_handle_good(enum serve_handle kind, const char *handle);

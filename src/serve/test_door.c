@@ -102,7 +102,7 @@ static bool asks(struct serve_client *c, uint64_t verb, uint64_t number, const c
     wire_put_bytes(&w, "", 0);
     const bool taken = takes(c, &frame, &w);
     buf_done(&frame);
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         serve_asks_free(&c->asks[i]);
     return taken;
 }

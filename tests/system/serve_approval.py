@@ -9,7 +9,7 @@ import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Client, Connection, Server, appears, connects, start, stop, text
+from mcptest import META, MODERN, Client, Connection, Server, appears, connects, start, stop, text, whole
 from tapsys import Tap, users
 
 tap = Tap()
@@ -119,6 +119,30 @@ def many(who, file):
         tap.ok(q and "# wanted" in q["params"]["message"], f"{who}: after {QUESTIONS} questions whose calls were given up the next one is still asked", q)
         cleared(who)
         s.reply(number)
+
+
+def all_at_once(who, file):
+    """As many calls as a client may have open, and all of them are asked about: each answer gets through."""
+    def questions():
+        return [n for n in s.notes if n["method"] == "elicitation/create"]
+    yes = {"action": "accept", "content": {"approve": True}}
+    with legacy(who, file) as s:
+        numbers = [s.send("tools/call", name="execute_code", arguments={"code": CODE + f"# beside {n}"}) for n in range(QUESTIONS)]
+        s.until(lambda: len(questions()) == QUESTIONS)
+        for q in questions():
+            s.write({"jsonrpc": "2.0", "id": q["id"], "result": yes})
+        got = [whole(s, s.reply(n).get("result", {})).get("structuredContent", {}).get("status") for n in numbers]
+        tap.eq(got, ["ok"] * QUESTIONS, f"{who}: {QUESTIONS} questions beside as many calls, which are all that a client may have, are answered")
+    with Server(programs, "--policy", file, legacy=None, who=who) as s:
+        codes = [CODE + f"# within {n}" for n in range(QUESTIONS)]
+        numbers = [s.send("tools/call", ELICITS, name="execute_code", arguments={"code": c}) for c in codes]
+        words = [s.reply(n).get("result", {}).get("requestState") for n in numbers]
+        tap.ok(all(words), f"{who}: 2026-07-28: {QUESTIONS} calls at once are each answered with what is wanted", words)
+        odd = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": codes[0]}, requestState=f"{words[0]}\0", inputResponses={"approval": yes})
+        tap.eq((odd.get("error") or {}).get("code"), -32602, f"{who}: 2026-07-28: a requestState with a NUL behind it is none", odd)
+        numbers = [s.send("tools/call", ELICITS, name="execute_code", arguments={"code": c}, requestState=w, inputResponses={"approval": yes}) for c, w in zip(codes, words)]
+        got = [whole(s, s.reply(n).get("result", {})).get("structuredContent", {}).get("status") for n in numbers]
+        tap.eq(got, ["ok"] * QUESTIONS, f"{who}: 2026-07-28: {QUESTIONS} calls that come back at once with a yes give their results")
 
 
 def by_result(who, file):
@@ -310,6 +334,7 @@ for user in users():
     by_request(user, on)
     if user == users()[-1]:
         many(user, on)
+        all_at_once(user, on)
         by_result(user, on)
         shown_is_run(user, on)
         expires(user, short)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A process that listens and has no room for the next client: it waits without using the processor, and serves that client as soon as
-there is room. cordond and the holder without a descriptor, the front of HTTP with as many busy connections as it has."""
+there is room. cordond and the holder without a descriptor, the front of HTTP with as many busy connections as it has.
+And a client with as many calls as it may have: what ends one of them, or tells how it stands, still gets through."""
 import os
 import pathlib
 import resource
@@ -11,10 +12,10 @@ import time
 
 import tapsys
 from httptest import Site
-from mcptest import Connection, appears, connects, named, start, stop
+from mcptest import META, Connection, Server, appears, connects, named, start, stop, text
 from tapsys import Tap
 
-CONNECTIONS = 256  # LIMIT_HTTP_CONNECTIONS of src/base/limits.h
+CONNECTIONS, REQUESTS = 256, 32  # LIMIT_HTTP_CONNECTIONS, LIMIT_SERVE_REQUESTS of src/base/limits.h
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 folder = programs.dir / "full"
@@ -95,6 +96,30 @@ def of_http():
             c.close()
 
 
+def of_calls():
+    tasks, sleeps = {META + "clientCapabilities": {"extensions": {META + "tasks": {}}}}, {"code": "import time\ntime.sleep(600)"}
+    with Server(programs, "--profile", "standard", "--timeout", "600s", "--answer", f"{6 * tapsys.SLOW}s", legacy=None, env=ENV) as s:
+        session = s.tool("session", action="new")["structuredContent"]["session_id"]
+        first, second = [s.send("tools/call", tasks, name="execute_code", arguments=sleeps) for _ in range(2)]
+        first, second = s.reply(first)["result"]["taskId"], s.reply(second)["result"]["taskId"]
+        numbers = [s.send("tools/call", name="execute_code", arguments=sleeps) for _ in range(REQUESTS)]
+        said = text(s.tool("execute_code", code="1"))
+        tap.ok("32 calls are not answered yet" in said, "one call more than a client may have is refused, and the number is named", said)
+        r = s.ask("resources/read", uri=f"cordon://{session}/x")
+        tap.eq((r.get("error") or {}).get("code"), -32603, "a resource that cannot be read now is an error, and no result of a tool", r)
+        r = s.ask("tasks/get", tasks, taskId=first)["result"]
+        tap.eq(r.get("status"), "working", "a client with as many calls as it may have is told how its task stands", r)
+        s.ask("tasks/cancel", tasks, taskId=first)
+        r = s.until(lambda: (r := s.ask("tasks/get", tasks, taskId=first)["result"])["status"] != "working" and r)
+        tap.eq((r or {}).get("status"), "cancelled", "a client with as many calls as it may have can end a task", r)
+        r = s.tool("wait_job", job_id=second, cancel=True)
+        tap.ok("status: cancelled" in text(r) or "Stopped" in text(r), "a client with as many calls as it may have can end a job", r)
+        r = s.tool("session", action="close", session_id=session)
+        tap.ok(not r["isError"], "a client with as many calls as it may have can close a session", r)
+        tap.eq([n for n in numbers if n in s.replies], [], "as many calls as a client may have were open all the time")
+
+
 of_cordond()
 of_http()
+of_calls()
 tap.done()

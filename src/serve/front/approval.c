@@ -85,7 +85,7 @@ static int write_params(const struct serve_front *f, struct buf *out, const stru
 
 /* ---- the answer ---- */
 
-/* To cordond, for nobody: whoever waits for the run sees what came of it. */
+/* To cordond, for nobody: whoever waits for the run sees what came of it. Where there is no place for it the question stays in the queue. */
 static void tell_cordond(struct serve_front *f, const struct serve_about *about,
                          enum serve_verb verb, const char *answer)
 {
@@ -105,7 +105,7 @@ static void tell_cordond(struct serve_front *f, const struct serve_about *about,
 /* Yes and no are a person's word; one who only closed the question has not answered. */
 static void pass_on(struct serve_front *f, const struct serve_about *about, const json_t *result)
 {
-    const char *action = json_string_value(json_object_get(result, "action"));
+    const char *action = serve_rpc_text(result, "action");
     const json_t *approve = json_object_get(json_object_get(result, "content"), "approve");
     if (!action)
         return;
@@ -150,12 +150,13 @@ static struct serve_question *keep(struct serve_front *f, const struct serve_cal
     return buf_add(&s->code, c->code.data ? c->code.data : "", c->code.len) < 0 ? NULL : s;
 }
 
-/* The call is answered; its run goes on as a job, which the same call comes back for. */
+/* The call is answered; its run goes on as a job, which the same call comes back for. Where cordond cannot be told so now, the
+ * question is the queue's alone. */
 static void require(struct serve_front *f, struct serve_call *c, const struct serve_about *about,
                     const struct buf *params)
 {
     struct serve_writing w;
-    struct serve_question *s = keep(f, c, about);
+    struct serve_question *s = serve_calls_room(f, SERVE_JOB_LOOK) ? keep(f, c, about) : NULL;
     if (!s || !make_word(s))
         return;
     tell_cordond(f, about, SERVE_JOB_LOOK,
@@ -245,11 +246,16 @@ static bool same_call(const struct serve_question *s, const struct serve_request
 bool serve_approval_resume(struct serve_front *f, const struct serve_reply *to, const char *token,
                            const struct serve_request *q, const char *code)
 {
-    const char *word = json_string_value(json_object_get(f->params, "requestState"));
+    const char *word = serve_rpc_text(f->params, "requestState");
     struct serve_request wait = {.verb = SERVE_JOB_WAIT};
-    if (!word || to->version < SERVE_2026_07_28)
+    const json_t *given = json_object_get(f->params, "requestState");
+    if (!given || json_is_null(given) || to->version < SERVE_2026_07_28)
         return false;
-    for (size_t i = 0; i < SERVE_QUESTIONS; i++) {
+    if (!serve_calls_room(f, SERVE_JOB_WAIT) || !serve_calls_room(f, SERVE_APPROVAL_ANSWER)) {
+        serve_calls_full(f, to); /* the word stays good */
+        return true;
+    }
+    for (size_t i = 0; word && i < SERVE_QUESTIONS; i++) {
         struct serve_question *s = &f->questions[i];
         if (!s->word[0] || strcmp(s->word, word) != 0 || clock_now_ns() > s->until_ns ||
             !same_call(s, q, code))

@@ -42,7 +42,7 @@ struct serve_asked *serve_asking_start(struct serve_front *f, const struct serve
 
 void serve_asking_answer(struct serve_front *f, const struct serve_talk *talk, json_t *message)
 {
-    const char *id = json_string_value(json_object_get(message, "id"));
+    const char *id = serve_rpc_text(message, "id");
     for (size_t i = 0; id && i < SERVE_ASKED; i++) {
         struct serve_asked a = f->asked[i];
         if (!a.used || a.to.talk != talk || strcmp(a.id, id) != 0)

@@ -45,51 +45,65 @@ static void send_request(struct serve_front *f, const struct serve_request *q, c
     buf_done(&frame);
 }
 
+static size_t unused(const struct serve_front *f, enum serve_verb verb)
+{
+    const struct serve_places of = serve_verb_places(verb);
+    size_t i = of.first;
+    while (i < of.end && f->calls[i].used)
+        i++;
+    return i < of.end ? i : SERVE_PLACES;
+}
+
+/* How a task stands, or what a resource has, is no tool's to say. */
+void serve_calls_full(struct serve_front *f, const struct serve_reply *to)
+{
+    static const char why[] = "32 calls are not answered yet, which is the most; wait for one";
+    if (to->part == SERVE_TASK_NONE)
+        serve_reply_bad_argument(f, to, why);
+    else if (to->part != SERVE_SILENT)
+        serve_reply_error(f, to, SERVE_INTERNAL, why);
+}
+
 void serve_calls_start(struct serve_front *f, const struct serve_reply *to, const char *token,
                        const struct serve_request *q, const void *body, const char *changed)
 {
     struct serve_request asked = *q;
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
-        struct serve_call *c = &f->calls[i];
-        if (c->used)
-            continue;
-        *c = (struct serve_call){.used = true, .number = ++f->numbers, .to = *to, .verb = q->verb};
-        snprintf(c->token, sizeof c->token, "%s", token);
-        snprintf(c->note, sizeof c->note, "%s", changed);
-        buf_init(&c->body, LIMIT_SERVE_ANSWER);
-        buf_init(&c->early, 2 * LIMIT_SERVE_SHOWN);
-        buf_init(&c->code, LIMIT_SERVE_SHOWN);
-        c->q = *q;
-        c->held = f->config.elicits && q->body <= LIMIT_SERVE_SHOWN &&
-                  buf_add(&c->code, body, q->body) == 0;
-        asked.number = c->number;
-        send_request(f, &asked, body);
+    const size_t place = unused(f, q->verb);
+    if (place == SERVE_PLACES) {
+        serve_calls_full(f, to);
         return;
     }
-    serve_reply_bad_argument(f, to,
-                             "32 calls are not answered yet, which is the most; wait for one");
+    struct serve_call *c = &f->calls[place];
+    *c = (struct serve_call){.used = true, .number = ++f->numbers, .to = *to, .verb = q->verb};
+    snprintf(c->token, sizeof c->token, "%s", token);
+    snprintf(c->note, sizeof c->note, "%s", changed);
+    buf_init(&c->body, LIMIT_SERVE_ANSWER);
+    buf_init(&c->early, 2 * LIMIT_SERVE_SHOWN);
+    buf_init(&c->code, LIMIT_SERVE_SHOWN);
+    c->q = *q;
+    c->held =
+        f->config.elicits && q->body <= LIMIT_SERVE_SHOWN && buf_add(&c->code, body, q->body) == 0;
+    asked.number = c->number;
+    send_request(f, &asked, body);
 }
 
 bool serve_calls_pending(const struct serve_front *f, const struct serve_talk *talk, const char *id)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (f->calls[i].used && f->calls[i].to.talk == talk && strcmp(f->calls[i].to.id, id) == 0)
             return true;
     return false;
 }
 
-bool serve_calls_room(const struct serve_front *f)
+bool serve_calls_room(const struct serve_front *f, enum serve_verb verb)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
-        if (!f->calls[i].used)
-            return true;
-    return false;
+    return unused(f, verb) < SERVE_PLACES;
 }
 
 size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *sink)
 {
     size_t count = serve_asking_count(f, sink);
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         count += f->calls[i].used && f->calls[i].to.sink == sink;
     return count;
 }
@@ -111,7 +125,7 @@ static void send_cancel(struct serve_front *f, uint64_t number, bool ends)
 void serve_calls_cancel(struct serve_front *f, const struct serve_talk *talk, const char *id)
 {
     serve_asking_end(f, talk, id);
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+    for (size_t i = 0; i < SERVE_PLACES; i++) {
         struct serve_call *c = &f->calls[i];
         if (!c->used || c->to.talk != talk || strcmp(c->to.id, id) != 0)
             continue;
@@ -142,7 +156,7 @@ void serve_calls_leave(struct serve_front *f, struct serve_call *c)
 /* An array whose replies are not all there is held by its calls alone. */
 static void drop_batch(struct serve_front *f, struct serve_batch *b)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (f->calls[i].to.batch == b)
             f->calls[i].to.batch = NULL;
     buf_done(&b->text);
@@ -156,7 +170,7 @@ void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
     for (size_t i = 0; i < SERVE_BECAME_JOBS; i++)
         if (f->became_jobs[i].talk == talk)
             f->became_jobs[i] = (struct serve_became_job){.talk = NULL};
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++) {
+    for (size_t i = 0; i < SERVE_PLACES; i++) {
         struct serve_call *c = &f->calls[i];
         const bool own = c->to.part == SERVE_SILENT; /* goes only with the front itself */
         if (!c->used || (own ? talk || sink : !(c->to.talk == talk || c->to.sink == sink)))
@@ -170,7 +184,7 @@ void serve_calls_drop(struct serve_front *f, const struct serve_talk *talk,
 
 static struct serve_call *find(struct serve_front *f, uint64_t number)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (f->calls[i].used && f->calls[i].number == number)
             return &f->calls[i];
     return NULL;

@@ -16,7 +16,7 @@ int serve_http_figures_admit(const struct http_head *q)
 
 bool serve_http_figures_begin(struct serve_http *h, struct http_conn *c)
 {
-    if (!serve_calls_room(h->front))
+    if (!serve_calls_room(h->front, SERVE_METRICS))
         return false;
     struct serve_http_exchange *x = serve_http_exchange_new(h, c);
     if (!x) {

@@ -63,7 +63,7 @@ static void tick(void *of)
 static bool room(void *of)
 {
     const struct serve_http *h = of;
-    return serve_calls_room(h->front);
+    return serve_calls_room(h->front, SERVE_RUN);
 }
 
 static const struct http_owner owner = {.body_max = LIMIT_SERVE_LINE,

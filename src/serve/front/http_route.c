@@ -163,7 +163,8 @@ static bool post(struct serve_http *h, struct http_conn *c)
     json_t *message = serve_rpc_parse(c->body.data ? c->body.data : "", c->body.len, why);
     const char *method = serve_rpc_text(message, "method");
     const bool calls = json_is_array(message) || (method && strcmp(method, "tools/call") == 0),
-               now = !calls || (serve_calls_room(h->front) && http_server_first(&h->server) == c);
+               now = !calls ||
+                     (serve_calls_room(h->front, SERVE_RUN) && http_server_first(&h->server) == c);
     if (!message)
         not_json(h, c, why);
     else if (now)

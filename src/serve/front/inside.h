@@ -184,7 +184,7 @@ struct serve_front {
     struct serve_lines lines; /* the one client of a line; HTTP has its own */
     struct serve_talk talk;
     uint64_t numbers; /* the last that a call was given */
-    struct serve_call calls[LIMIT_SERVE_REQUESTS];
+    struct serve_call calls[SERVE_PLACES];
     struct serve_became_job
         became_jobs[SERVE_BECAME_JOBS]; /* the last ones; a client that gives one up ends its job */
     unsigned next_became_job;
@@ -356,7 +356,9 @@ size_t serve_calls_count(const struct serve_front *f, const struct serve_sink *s
 /* The call is over for us: cordond goes on with it where it is kept. */
 void serve_calls_leave(struct serve_front *f, struct serve_call *c);
 /* Whether another call can be started. */
-bool serve_calls_room(const struct serve_front *f);
+bool serve_calls_room(const struct serve_front *f, enum serve_verb verb);
+/* What is said where none can. */
+void serve_calls_full(struct serve_front *f, const struct serve_reply *to);
 
 /* http_check.c: whole groups of four, padding at the end alone. False: it is no base64, or longer than OUT. */
 bool serve_base64(const char *s, size_t len, char *out, size_t size, size_t *ret_len);

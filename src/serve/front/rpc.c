@@ -431,7 +431,7 @@ void serve_front_free(struct serve_front *f)
 {
     if (!f)
         return;
-    for (size_t i = 0; i < LIMIT_SERVE_REQUESTS; i++)
+    for (size_t i = 0; i < SERVE_PLACES; i++)
         if (f->calls[i].used)
             serve_calls_drop(f, f->calls[i].to.talk, f->calls[i].to.sink);
     serve_approval_forget(f);
