@@ -73,6 +73,26 @@ def names(s, session):
     tap.ok(r["result"]["isError"] and said(r).startswith("ignore_case must be true or false"), "a truth value with a NUL behind it is none", r)
 
 
+def whole_texts(s, session):
+    """A result is told twice, and no part of it is only in the one: some clients show their model the text alone."""
+    folder = "/".join(["d" * 200] * 5)
+    said = text(s.tool("write_file", session_id=session, path=f"{folder}/deep.txt", text="needle\n"))
+    tap.ok(f"{folder}/deep.txt, 7 bytes\n" in said, "the text of write_file has a path of 1000 letters whole", said)
+    for what, tool, arguments, words in (("read_file", "read_file", {"path": f"{folder}/deep.txt"}, f"{folder}/deep.txt: 7 bytes"),
+                                         ("list_files", "list_files", {"path": folder}, f"{folder}:\n- deep.txt"),
+                                         ("search_files for lines", "search_files", {"pattern": "needle"}, f"{folder}/deep.txt:1: needle\n"),
+                                         ("search_files for names", "search_files", {"pattern": "deep*", "what": "names"}, f"{folder}/deep.txt (file")):
+        said = text(s.tool(tool, session_id=session, **arguments))
+        tap.ok(words in said, f"the text of {what} has a path of 1000 letters whole", said)
+    said = text(s.run(session_id=session, code=f"open('/workspace/{folder}/left', 'w').write('1')"))
+    tap.ok(f"{folder}/left (1 bytes, created)\n" in said, "the text of a run has the path of a file of 1000 letters whole", said)
+    more = [s.tool("session", action="new")["structuredContent"]["session_id"] for _ in range(15)]
+    said = text(s.tool("session", action="list"))
+    tap.ok(all(one in said for one in (session, *more)), "the text of session(action=list) has all 16 sessions", said)
+    for one in more:
+        s.tool("session", action="close", session_id=one)
+
+
 def protocol(s):
     """A comparison ends at a NUL, and a client does not."""
     run = b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"%s","arguments":{"code":"1"}}}\n'
@@ -113,6 +133,7 @@ with Server(programs, "--profile", "standard") as server:
     counts(server)
     offsets(server, one)
     names(server, one)
+    whole_texts(server, one)
     protocol(server)
 behind()
 tap.done()

@@ -12,14 +12,11 @@
 
 void serve_text_add(struct serve_text *t, const char *fmt, ...)
 {
-    char line[1200];
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    const size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
     if (!t->bad)
-        t->bad = buf_add(&t->out, line, len);
+        t->bad = buf_vprintf(&t->out, fmt, ap);
+    va_end(ap);
 }
 
 static const char *string(const json_t *o, const char *key)
@@ -61,9 +58,9 @@ static void add_violations(struct serve_text *t, const json_t *o)
                    *detail = string(v, "detail"), *hint = string(v, "hint");
         serve_text_add(t, "- %s %s", layer ? layer : "?", rule ? rule : "?");
         add_line_number(t, v);
-        serve_text_add(t, ": %.800s", detail ? detail : "");
+        serve_text_add(t, ": %s", detail ? detail : "");
         if (hint)
-            serve_text_add(t, "; instead: %.800s", hint);
+            serve_text_add(t, "; instead: %s", hint);
         serve_text_add(t, "\n");
     }
 }
@@ -77,7 +74,7 @@ static void add_files(struct serve_text *t, const json_t *o)
     json_array_foreach(list, i, v)
     {
         const char *path = string(v, "path"), *change = string(v, "change");
-        serve_text_add(t, "- %.800s (%lld bytes, %s)\n", path ? path : "?",
+        serve_text_add(t, "- %s (%lld bytes, %s)\n", path ? path : "?",
                        (long long)json_integer_value(json_object_get(v, "bytes")),
                        change ? change : "?");
     }
@@ -97,11 +94,11 @@ static void add_head(struct serve_text *t, const json_t *o)
     if (json_is_object(error)) {
         type = string(error, "type");
         message = string(error, "message");
-        serve_text_add(t, "error: %s: %.900s", type ? type : "?", message ? message : "");
+        serve_text_add(t, "error: %s: %s", type ? type : "?", message ? message : "");
         add_line_number(t, error);
         serve_text_add(t, "\n");
     } else if (reason) {
-        serve_text_add(t, "reason: %.900s\n", reason);
+        serve_text_add(t, "reason: %s\n", reason);
     }
 }
 

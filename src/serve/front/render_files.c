@@ -31,7 +31,7 @@ static void add_whole(struct serve_text *t, const json_t *text)
 static void tell_read(struct serve_text *t, const json_t *o)
 {
     const json_t *text = json_object_get(o, "text"), *next = json_object_get(o, "next_offset");
-    serve_text_add(t, "%.1000s%s%lld bytes", string(o, "source"), *string(o, "source") ? ": " : "",
+    serve_text_add(t, "%s%s%lld bytes", string(o, "source"), *string(o, "source") ? ": " : "",
                    number(o, "bytes"));
     if (json_is_integer(next))
         serve_text_add(t, "; more: offset %lld", (long long)json_integer_value(next));
@@ -45,10 +45,10 @@ static void tell_list(struct serve_text *t, const json_t *o)
 {
     const json_t *v;
     size_t i;
-    serve_text_add(t, "%.1000s:%s\n", string(o, "source"),
+    serve_text_add(t, "%s:%s\n", string(o, "source"),
                    json_array_size(json_object_get(o, "names")) ? "" : " empty");
     json_array_foreach(json_object_get(o, "names"), i, v) serve_text_add(
-        t, "- %.800s (%s, %lld bytes)\n", string(v, "name"), string(v, "kind"), number(v, "bytes"));
+        t, "- %s (%s, %lld bytes)\n", string(v, "name"), string(v, "kind"), number(v, "bytes"));
     if (json_is_true(json_object_get(o, "cut")))
         serve_text_add(t, "there are more\n");
 }
@@ -57,16 +57,16 @@ static void tell_found(struct serve_text *t, const json_t *o)
 {
     const json_t *lines = json_object_get(o, "matches"), *names = json_object_get(o, "found"), *v;
     size_t i;
-    serve_text_add(t, "%zu found below %.800s%s\n", json_array_size(lines) + json_array_size(names),
+    serve_text_add(t, "%zu found below %s%s\n", json_array_size(lines) + json_array_size(names),
                    string(o, "source"),
                    json_is_true(json_object_get(o, "cut")) ? ", and there are more" : "");
     if (number(o, "skipped"))
         serve_text_add(t, "%lld files or folders were not searched: larger than 8 MB, or shut\n",
                        number(o, "skipped"));
-    json_array_foreach(lines, i, v) serve_text_add(t, "%.400s:%lld: %.700s\n", string(v, "path"),
-                                                   number(v, "line"), string(v, "text"));
-    json_array_foreach(names, i, v) serve_text_add(
-        t, "- %.800s (%s, %lld bytes)\n", string(v, "path"), string(v, "kind"), number(v, "bytes"));
+    json_array_foreach(lines, i, v)
+        serve_text_add(t, "%s:%lld: %s\n", string(v, "path"), number(v, "line"), string(v, "text"));
+    json_array_foreach(names, i, v) serve_text_add(t, "- %s (%s, %lld bytes)\n", string(v, "path"),
+                                                   string(v, "kind"), number(v, "bytes"));
 }
 
 static void tell_log(struct serve_text *t, const json_t *o)
@@ -77,7 +77,7 @@ static void tell_log(struct serve_text *t, const json_t *o)
     json_array_foreach(json_object_get(o, "snapshots"), i, v)
     {
         const char *message = string(v, "message");
-        serve_text_add(t, "- %.12s by %.40s: %.*s\n", string(v, "id"), string(v, "author"),
+        serve_text_add(t, "- %.12s by %s: %.*s\n", string(v, "id"), string(v, "author"),
                        (int)strcspn(message, "\n"), message);
     }
 }
@@ -89,7 +89,7 @@ static void tell_diff(struct serve_text *t, const json_t *o)
     serve_text_add(t, "from %.12s to %.12s: %zu files differ\n", string(changes, "from"),
                    string(changes, "to"), json_array_size(json_object_get(changes, "files")));
     json_array_foreach(json_object_get(changes, "files"), i, v)
-        serve_text_add(t, "%s %.800s (+%lld -%lld)\n", string(v, "status"), string(v, "path"),
+        serve_text_add(t, "%s %s (+%lld -%lld)\n", string(v, "status"), string(v, "path"),
                        number(v, "added"), number(v, "deleted"));
     add_whole(t, json_object_get(o, "patch"));
     if (json_is_true(json_object_get(o, "cut")))
@@ -102,8 +102,7 @@ static void tell_done(struct serve_text *t, const json_t *o)
         serve_text_add(t, "%s: done; the head of %s is %s\n", string(o, "action"),
                        string(o, "workspace"), string(o, "id"));
     else
-        serve_text_add(t, "written: %.1000s, %lld bytes\n", string(o, "source"),
-                       number(o, "bytes"));
+        serve_text_add(t, "written: %s, %lld bytes\n", string(o, "source"), number(o, "bytes"));
 }
 
 bool serve_render_files(struct serve_text *t, const json_t *o)
@@ -125,9 +124,9 @@ bool serve_render_files(struct serve_text *t, const json_t *o)
     serve_text_add(t, "status: %s\n", string(o, "status"));
     if (*string(o, "rule"))
         serve_text_add(t, "rule: %s\n", string(o, "rule"));
-    serve_text_add(t, "reason: %.900s\n", string(o, "reason"));
+    serve_text_add(t, "reason: %s\n", string(o, "reason"));
     if (*string(o, "hint"))
-        serve_text_add(t, "instead: %.900s\n", string(o, "hint"));
+        serve_text_add(t, "instead: %s\n", string(o, "hint"));
     return true;
 }
 

@@ -96,16 +96,16 @@ bool serve_render_approvals(struct serve_text *t, const json_t *o)
     if (!json_is_array(all))
         return false;
     if (strcmp(string(o, "status"), "ok") != 0) {
-        serve_text_add(t, "status: %s\nreason: %.900s\n", string(o, "status"), string(o, "reason"));
+        serve_text_add(t, "status: %s\nreason: %s\n", string(o, "status"), string(o, "reason"));
         if (*string(o, "hint"))
-            serve_text_add(t, "instead: %.900s\n", string(o, "hint"));
+            serve_text_add(t, "instead: %s\n", string(o, "hint"));
         return true;
     }
     serve_text_add(t, "%s: %s\n", string(o, "action"),
                    json_array_size(all) ? "done" : "nothing waits for an answer");
     json_array_foreach(all, i, v)
     {
-        serve_text_add(t, "- %.40s %s: %s of %.80s, %.200s\n", string(v, "id"), string(v, "state"),
+        serve_text_add(t, "- %s %s: %s of %s, %s\n", string(v, "id"), string(v, "state"),
                        string(v, "tool"), string(v, "client"), string(v, "because"));
         add_shown(t, v, "arguments");
         add_shown(t, v, "code");
