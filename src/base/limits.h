@@ -151,7 +151,7 @@
 #define LIMIT_SERVE_DEPTH        32        /* brackets within each other in it */
 #define LIMIT_SERVE_ID           256       /* bytes of a request's id or progress token, as JSON */
 #define LIMIT_SERVE_REQUESTS     32        /* of one client that are not answered yet */
-#define LIMIT_SERVE_ENDS         32        /* beyond it: what ends, answers or looks at others */
+#define LIMIT_SERVE_ENDS         64        /* beyond it: what ends, answers or looks at others */
 #define LIMIT_SERVE_BATCH        32        /* messages in one array of the revision that has them */
 #define LIMIT_SERVE_JOBS         64 /* runs of one client whose results are kept, running ones too */
 #define LIMIT_SERVE_SESSIONS     16 /* of one client */

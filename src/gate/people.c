@@ -221,7 +221,8 @@ static int expired(struct gate_ticket *t, struct gate_refusal *r, struct err *er
     return e;
 }
 
-#define LOOK_MS 100 /* whether whoever asked still waits */
+#define LOOKS_AGAIN 4   /* that failed, after the first */
+#define LOOK_MS     100 /* whether whoever asked still waits */
 
 static void wait_for_answer(const struct gate_ticket *t, uint32_t bell, uint64_t ms)
 {
@@ -261,15 +262,21 @@ static int ask_once(struct gate_ticket *t, const char *because, const char hash[
     return e;
 }
 
+/* An answer has all who wait look at the same time, and the lock of the database keeps no order among them: who has a question
+ * there, and may have a yes to it by now, does not end because it came last. */
 int gate_people_ask(struct gate_ticket *t, const char *because, const char hash[65],
                     char used_id[24], struct gate_refusal *r, struct err *err)
 {
     struct gate *g = t->g;
     uint64_t end = last_instant(t), expires = 0;
     char first[24] = "";
-    for (;;) {
+    for (int failed = 0;;) {
+        struct err own = ERR_INIT;
         uint32_t bell = gate_load(&g->map.at->answers);
-        int e = ask_once(t, because, hash, first[0] != 0, used_id, &expires, r, err);
+        int e = ask_once(t, because, hash, first[0] != 0, used_id, &expires, r, &own);
+        if (e < 0 && first[0] && failed++ < LOOKS_AGAIN && !gate_unwanted(&t->request))
+            continue;
+        *err = e < 0 ? own : *err;
         if (e != WAITS && e != EXPIRED)
             return e;
         /* ours has expired, too, where the keeper has one of somebody else who asks the same */

@@ -3,17 +3,23 @@
 """Who says yes to a run of an agent: the person at the client, where policy and client have that; else whoever answers the queue.
 
 Usage: serve_approval.py BUILD."""
+import contextlib
+import os
+import pathlib
+import signal
+import sqlite3
 import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Client, Connection, Server, appears, connects, start, stop, text, whole
+from mcptest import META, MODERN, Client, Connection, Server, appears, connects, gone, named, start, stop, text, whole
 from tapsys import Tap, users
 
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
+KEEPER = "cordon-approval"  # cordon-approvals, by the letters that the kernel keeps
 QUESTIONS = 32  # SERVE_ASKED and SERVE_QUESTIONS of src/serve/front/inside.h
 HIDDEN = "\u202e\u061c\u3164\ufe0f"  # right to left, of Arabic, a letter without a shape, another shape of the one before
 CODE = f"print('ran' + chr(33))\n# {HIDDEN} hidden\n"
@@ -143,6 +149,47 @@ def all_at_once(who, file):
         numbers = [s.send("tools/call", ELICITS, name="execute_code", arguments={"code": c}, requestState=w, inputResponses={"approval": yes}) for c, w in zip(codes, words)]
         got = [whole(s, s.reply(n).get("result", {})).get("structuredContent", {}).get("status") for n in numbers]
         tap.eq(got, ["ok"] * QUESTIONS, f"{who}: 2026-07-28: {QUESTIONS} calls that come back at once with a yes give their results")
+
+
+@contextlib.contextmanager
+def held(who):
+    """Nobody else reads or writes the approvals of WHO meanwhile."""
+    path = pathlib.Path(tapsys.clean_env(None, who)["CORDON_STATE"]) / "approvals.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        yield
+        lock.execute("COMMIT")
+
+
+def answered_in_a_crowd(who, file):
+    """Somebody else has the lock of the approvals for longer than the answer waits for it."""
+    with legacy(who, file) as s:
+        s.answered = []
+        number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# crowd"})
+        q = asked(s, number)
+        appears(lambda: not named(s.process.pid, KEEPER))
+        with held(who):
+            s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
+            tap.eq(gone(appears(lambda: named(s.process.pid, KEEPER))), [], f"{who}: who answers does not wait for the lock of the approvals for ever")
+        r = whole(s, s.reply(number).get("result", {})).get("structuredContent", {})
+        tap.eq((r.get("status"), r.get("stdout")), ("ok", "ran!\n"), f"{who}: a yes that could not be put on record at once is not lost", r)
+
+
+def looks_in_a_crowd(who, file):
+    """The same for the run that waits: it is there last when all look what was answered."""
+    with legacy(who, file) as s:
+        s.answered = []
+        number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# last"})
+        q = asked(s, number)
+        run = named(s.process.pid, "cordon-runner")[0]
+        os.kill(run, signal.SIGSTOP)
+        s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
+        appears(lambda: not waiting(who) and not named(s.process.pid, KEEPER))
+        with held(who):
+            os.kill(run, signal.SIGCONT)
+            tap.eq(gone(appears(lambda: named(s.process.pid, KEEPER))), [], f"{who}: a run that waits for its answer does not wait for the lock of the approvals for ever")
+        r = whole(s, s.reply(number).get("result", {})).get("structuredContent", {})
+        tap.eq((r.get("status"), r.get("stdout")), ("ok", "ran!\n"), f"{who}: a run whose yes is on record runs, also where it cannot be looked up at once", r)
 
 
 def by_result(who, file):
@@ -335,6 +382,8 @@ for user in users():
     if user == users()[-1]:
         many(user, on)
         all_at_once(user, on)
+        answered_in_a_crowd(user, on)
+        looks_in_a_crowd(user, on)
         by_result(user, on)
         shown_is_run(user, on)
         expires(user, short)

@@ -19,7 +19,7 @@ programs = tapsys.Programs(sys.argv[1])
 DONE, RUNNING, GOING, REFUSED, CANCELLED = range(5)
 SESSION, JOB = "mcp-" + "a" * 26, "job-" + "a" * 26
 MOST = 1 << 20  # LIMIT_SOURCE of src/base/limits.h
-REQUESTS, SESSIONS = 32, 16  # LIMIT_SERVE_REQUESTS, _SESSIONS
+REQUESTS, ENDS, SESSIONS = 32, 64, 16  # LIMIT_SERVE_REQUESTS, _ENDS, _SESSIONS
 
 
 class Front(Server):
@@ -81,6 +81,7 @@ def beyond():
             ("a body for a verb that has none", lambda f: f.ask(1, "SESSION_LIST", size=1)),
             ("a second request with the number of one that waits", lambda f: (f.ask(1, "RUN", size=5), f.ask(1, "RUN", size=5))),
             ("one request more than there may be", lambda f: [f.ask(n, "RUN", size=5) for n in range(1, REQUESTS + 2)]),
+            ("one answer to approvals more than there may be", lambda f: [f.ask(n, "APPROVAL_ANSWER", JOB, size=5) for n in range(1, ENDS + 2)]),
             ("more of a body than was announced", lambda f: (f.ask(1, "RUN", size=2), f.tell("piece", 1, "123"))),
             ("a piece for a run that is under way", lambda f: (f.ask(1, "RUN", body="while True: pass"), f.tell("piece", 1, "1"))),
             ("a frame that is for fronts", lambda f: f.tell("says")),

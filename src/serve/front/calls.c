@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ANSWER_TRIES 4 /* after the first, each of LIMIT_APPROVALS_BUSY_MS where the lock is held */
+
 static void note(struct serve_front *f, int r)
 {
     if (r < 0 && !f->bad)
@@ -202,8 +204,24 @@ static void note_job(struct serve_front *f, const struct serve_call *c)
     memcpy(g->id, c->to.id, sizeof g->id);
 }
 
+/* A yes or a no that could not be put on record, since others held the lock of the approvals for long, is not lost: nobody would
+ * hear of it, and the run would wait for somebody who has answered. Where it fails again and again, the queue has the question. */
+static bool answer_again(struct serve_front *f, struct serve_call *c)
+{
+    const bool recorded = c->answer.stand == SERVE_DONE && c->answer.number == 0;
+    if (c->verb != SERVE_APPROVAL_ANSWER || recorded || !c->held || c->tries++ == ANSWER_TRIES)
+        return false;
+    c->number = c->q.number = ++f->numbers;
+    c->headed = false;
+    buf_reset(&c->body);
+    send_request(f, &c->q, c->code.data);
+    return true;
+}
+
 static void finish(struct serve_front *f, struct serve_call *c)
 {
+    if (answer_again(f, c))
+        return;
     note_job(f, c);
     if (c->answer.stand != SERVE_RUNNING) /* a job goes on, and what it asked, too */
         serve_asking_end(f, c->to.talk, c->to.id);

@@ -114,6 +114,7 @@ struct serve_call {
     struct buf code, early; /* early: what it printed before any answer */
     char job[SERVE_HANDLE + 1]; /* that works on it; empty: not told */
     bool held, questioned;      /* CODE is there; the person was asked */
+    int tries;                  /* of an answer to an approval, after the first */
 };
 
 /* A request that was answered with a job. */
