@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "sys/fd.h"
 #include "tools/process.h"
 #include "wire/msg.h"
@@ -368,20 +369,66 @@ static enum tools_end make_call(struct calling *c, const struct gate_plan *plan,
     return end;
 }
 
+/* The number of a \uXXXX at S; 0: it is none. */
+static uint32_t escaped_unit(const char *s, size_t len)
+{
+    char digits[5] = "";
+    if (len < 6 || s[0] != '\\' || s[1] != 'u')
+        return 0;
+    memcpy(digits, s + 2, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? (uint32_t)strtoul(digits, NULL, 16) : 0;
+}
+
+/* What stands for the escape at S, and in *RET how long that is; the length of the escape. Half of a surrogate pair stands for
+ * nothing. */
+static size_t unescape(const char *s, size_t len, char out[4], size_t *ret)
+{
+    static const char letters[] = "nrtbf", means[] = "\n\r\t\b\f";
+    const uint32_t first = escaped_unit(s, len), second = first ? escaped_unit(s + 6, len - 6) : 0;
+    const char *known = len > 1 && s[1] ? strchr(letters, s[1]) : NULL;
+    const bool high = first >= 0xd800 && first < 0xdc00,
+               pair = high && second >= 0xdc00 && second < 0xe000;
+    *ret = 1;
+    out[0] = known ? means[known - letters] : s[len > 1];
+    if (first) {
+        const uint32_t cp = pair ? 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00) : first;
+        const int n = cp >= 0xd800 && cp < 0xe000 ? 0 : utf8_encode(cp, out);
+        *ret = n > 0 ? (size_t)n : 0;
+    }
+    return pair ? 12 : first ? 6 : len > 1 ? 2 : 1;
+}
+
+/* The text of a JSON string. */
+static int plain_text(const struct buf *json, struct buf *out)
+{
+    int r = json->len >= 2 && json->data[0] == '"' ? 0 : ERR_FORMAT;
+    for (size_t at = 1; r == 0 && at < json->len - 1;) {
+        const char *s = json->data + at;
+        const size_t len = json->len - 1 - at;
+        const char *escape = memchr(s, '\\', len);
+        char c[4];
+        size_t n = escape ? (size_t)(escape - s) : len;
+        at += n ? n : unescape(s, len, c, &n);
+        r = buf_add(out, s == escape ? c : s, n);
+    }
+    return r;
+}
+
 /* What a command wrote may have a secret in it: the breaker keeps it, and tells it. The answer of a call that failed is a JSON
- * string; without its quotes, since what stands in quotes is no part of the error for the breaker. */
+ * string. Its text is cleaned, whole and as the command wrote it: behind the n of an escaped newline no secret begins, and half
+ * of one has not its form. */
 static void release(struct calling *c, struct gate_plan *plan, bool failed)
 {
-    char message[1024] = "";
-    const size_t len = c->answer.len;
-    if (failed && len >= 2) {
-        const bool quoted = c->answer.data[0] == '"' && c->answer.data[len - 1] == '"';
-        snprintf(message, sizeof message, "%.*s", (int)len - 2 * quoted, c->answer.data + quoted);
-        flow_words_clean(message, sizeof message, broker->f->req->rules);
-    }
+    struct buf text;
+    buf_init(&text, c->answer.max);
+    if (failed && plain_text(&c->answer, &text) < 0)
+        buf_reset(&text); /* nothing is better than something unclean */
+    if (text.len)
+        flow_words_clean(text.data, text.len + 1, broker->f->req->rules);
     gate_release(plan, &(struct gate_outcome){.status = failed ? "error" : "ok",
                                               .type = failed ? "ToolError" : NULL,
-                                              .message = message});
+                                              .message = text.data ? text.data : ""});
+    buf_done(&text);
 }
 
 /* The gate has it from here: whatever comes, the plan is released, and the breaker hears of a tool that failed by itself. */

@@ -51,6 +51,8 @@ elif mode == "greedy":
 elif mode == "wrong":
     sys.stderr.write("System: no page \x1b[2J" + str(given["page"]) + "\nmore\n")
     sys.exit(64)
+elif mode == "leak":
+    sys.exit("\u00e9 \\ \U0001f600\tghp_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij")
 elif mode == "fail":
     sys.exit("it is broken")
 elif mode == "crash":
@@ -78,7 +80,7 @@ def State(who, more=""):
     schema: {SCHEMA % '"path": {"type": "string", "format": "file"}, "pages": {"type": "integer", "minimum": 1, "maximum": 9}'}
 """ + tool("shout", "json", ", answer: json") + tool("world", "world", ", answer: json, env: [SECRET_NONE=1]") + tool("long", "long", ", output: 3k")
         + tool("longjson", "long", ", output: 3k, answer: json") + tool("leave", "leave", ", timeout: 20s") + tool("greedy", "greedy", ", memory: 128m") + tool("wrong", "wrong")
-        + tool("fail", "fail") + tool("crash", "crash") + tool("slow", "leave", ", timeout: 700ms") + tool("danger", "json").replace("medium", "critical")
+        + tool("fail", "fail") + tool("leak", "leak") + tool("crash", "crash") + tool("slow", "leave", ", timeout: 700ms") + tool("danger", "json").replace("medium", "critical")
         + tool("asked", "json").replace("medium", "medium, approval: true") + more.replace("HOME", str(s.home)))
     return s
 
@@ -231,6 +233,10 @@ def gate(who):
     tap.ok(["status 1" in str(g) for g in got] == [True, True, True, False, False] and str(got[3]).startswith("the last 3 calls of fail failed") and isinstance(got[4], dict),
            f"{who}: a host tool that failed three times in a row is not started a fourth time, and others are", got, r.story())
     tap.ok("it is broken" in str(got[3]), f"{who}: the refusal of a host tool that failed three times says with what", got[3])
+    got, r = calls(s, 4 * 't(leak)\n')
+    live = (s.dir / "gate.live").read_bytes()
+    tap.ok(len(got) == 4 and "status #: " in str(got[3]) and "ABCDEFGH" not in str(got[3]) and b"ABCDEFGH" not in live and b"leak ended with" in live,
+           f"{who}: what the breaker of a host tool keeps and tells has no secret, also not one behind a tab", got, r.story())
     got, r = calls(s, 4 * 't(wrong, page=1)\n')
     tap.ok(len(got) == 4 and all("status 64" in str(g) for g in got), f"{who}: a command that says that the arguments are wrong (status 64) opens no breaker", got, r.story())
     r = s.run("run", "--policy", s.tools, "--tool", "ocr_documnt", "-c", "1")
