@@ -93,6 +93,18 @@ def whole_texts(s, session):
         s.tool("session", action="close", session_id=one)
 
 
+def as_announced(s):
+    """A strict client throws away what lacks a member that the tool's outputSchema requires, also where it is a refusal."""
+    required = {t["name"]: t["outputSchema"]["required"] for t in s.ask("tools/list")["result"]["tools"]}
+    lost = s.tool("session", action="new")["structuredContent"]["session_id"]
+    s.run(session_id=lost, code="while True: pass", timeout_ms=300)
+    for tool, arguments in (("session", {"action": "fork"}), ("session", {"action": "interrupt"}), ("execute_code", {"code": "1"}), ("read_file", {"path": "x"}),
+                            ("list_files", {}), ("search_files", {"pattern": "x"}), ("snapshot", {"action": "list"}), ("session", {"action": "close"})):
+        r = s.tool(tool, session_id=lost, **arguments)
+        lacks = [k for k in required[tool] if k not in r.get("structuredContent", {k: 0})]
+        tap.eq(lacks, [], f"{tool}({arguments}) of a session that is over has what its outputSchema requires", r)
+
+
 def protocol(s):
     """A comparison ends at a NUL, and a client does not."""
     run = b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"%s","arguments":{"code":"1"}}}\n'
@@ -134,6 +146,7 @@ with Server(programs, "--profile", "standard") as server:
     offsets(server, one)
     names(server, one)
     whole_texts(server, one)
+    as_announced(server)
     protocol(server)
 behind()
 tap.done()
