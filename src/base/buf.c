@@ -87,25 +87,18 @@ int buf_str(struct buf *b, const char *s)
     return buf_add(b, s, strlen(s));
 }
 
-int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+int buf_printf(struct buf *b, const char *fmt, ...)
 {
-    va_list again;
+    va_list ap, again;
+    va_start(ap, fmt);
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
     int r = n < 0 ? ERR_FORMAT : reserve(b, (size_t)n);
     if (r == 0) {
         vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
     }
     va_end(again);
-    return r;
-}
-
-int buf_printf(struct buf *b, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    const int r = buf_vprintf(b, fmt, ap);
-    va_end(ap);
     return r;
 }

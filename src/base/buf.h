@@ -11,7 +11,6 @@
 
 #include "base/err.h"
 
-#include <stdarg.h>
 #include <stddef.h>
 
 struct buf {
@@ -36,7 +35,5 @@ ERR_MUST_USE int buf_reserve(struct buf *b, size_t len, char **ret);
 void buf_added(struct buf *b, size_t len);
 ERR_MUST_USE int buf_printf(struct buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-ERR_MUST_USE int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
-    __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -386,8 +386,9 @@ void serve_rpc_take(struct serve_front *f, struct serve_talk *talk, struct serve
 
 /* render.c: the answer of cordond as the result of a tool. */
 void serve_render(struct serve_front *f, struct serve_call *c);
-void serve_text_add(struct serve_text *t, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* A line of its text, as printf does; nothing behind one that did not fit. */
+#define serve_text_add(t, ...)                                                                     \
+    ((void)((t)->bad = (t)->bad ? (t)->bad : buf_printf(&(t)->out, __VA_ARGS__)))
 
 /* The object that the runner printed last, as it stands there. */
 const char *serve_render_last(const struct buf *body, size_t *ret_len);

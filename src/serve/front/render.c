@@ -4,20 +4,10 @@
  * they are parsed here, and not in cordond, because a guest's texts are in them. */
 #include "serve/front/inside.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define RESULT "{\"event\": \"result\", \"result\": " /* src/prog/cordon/events.c */
-
-void serve_text_add(struct serve_text *t, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    if (!t->bad)
-        t->bad = buf_vprintf(&t->out, fmt, ap);
-    va_end(ap);
-}
 
 static const char *string(const json_t *o, const char *key)
 {
