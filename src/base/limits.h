@@ -142,8 +142,9 @@
 #define LIMIT_ACCEPT_MS 100ULL
 
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
-#define LIMIT_SERVE_CLIENTS      32  /* of one socket */
-#define LIMIT_SERVE_CLIENTS_USER 12  /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_CLIENTS      32      /* of one socket */
+#define LIMIT_SERVE_FULL_MS      5000ULL /* that a further one waits for one of them to leave */
+#define LIMIT_SERVE_CLIENTS_USER 12      /* of it that one user has, where others are served, too */
 #define LIMIT_SERVE_RUNNERS      256 /* under way for all clients: processes, most wait for a slot */
 #define LIMIT_SERVE_RUNNERS_USER 96  /* of it that one user has, where others are served, too */
 #define LIMIT_SERVE_RUNNERS_ENDS 16  /* beyond it: for what ends, answers or measures others */

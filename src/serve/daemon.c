@@ -3,6 +3,7 @@
  * and sessions with it. Each client has a front of its own, so that none reaches another through it.
  *
  * Waits: accept4 in accept_client; nobody: the socket is non-blocking; at once; comes again after poll
+ *        accept4 in turn_away; as that; at once; nobody is left to be turned away
  *        ppoll in turn; the fronts, the runners, a signal; the next moment at which something is due; looks again */
 #include "serve/daemon.h"
 
@@ -103,12 +104,49 @@ static bool has_place(const struct serve_server *s, uid_t user)
     return !s->all.config.all_users || has < LIMIT_SERVE_CLIENTS_USER;
 }
 
+static bool is_full(const struct serve_server *s)
+{
+    for (size_t i = 0; i < LIMIT_SERVE_CLIENTS; i++)
+        if (!s->clients[i])
+            return false;
+    return true;
+}
+
+/* Who left has its place until all that it had is ended, and often it is the same who comes back: a client beyond the most is left
+ * waiting at the socket for a while. */
+static bool accepts(const struct serve_server *s, uint64_t now_ns)
+{
+    return now_ns >= s->accept_ns &&
+           (!s->full_ns || now_ns >= s->full_ns + LIMIT_SERVE_FULL_MS * CLOCK_NS_PER_MS ||
+            !is_full(s));
+}
+
+/* Who waits at the socket when the time of the first is over; the next one has its own. */
+static void turn_away(struct serve_server *s)
+{
+    for (int i = 0; i < LIMIT_SERVE_CLIENTS; i++) {
+        FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (sock < 0)
+            break;
+        s->all.figures.turned_away++;
+    }
+    s->full_ns = 0;
+}
+
 /* Whoever is not served is told by the end of the socket. */
 static void accept_client(struct serve_server *s, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
     pid_t peer = 0;
     uid_t user = 0;
+    if (is_full(s)) {
+        if (s->full_ns)
+            turn_away(s);
+        else
+            s->full_ns = now_ns;
+        return;
+    }
+    s->full_ns = 0;
     FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
     if (sock < 0) { /* the client still waits, and poll would tell of it at once */
         s->accept_ns = errno == EAGAIN ? now_ns : now_ns + LIMIT_ACCEPT_MS * CLOCK_NS_PER_MS;
@@ -183,8 +221,11 @@ static size_t note_stirred(struct serve_client *c, const struct pollfd *p)
 static struct timespec wait_time(const struct serve_server *s, uint64_t now_ns)
 {
     uint64_t next = serve_life_next(s);
+    const uint64_t full_until = s->full_ns + LIMIT_SERVE_FULL_MS * CLOCK_NS_PER_MS;
     if (s->listener >= 0 && s->accept_ns > now_ns && s->accept_ns < next)
         next = s->accept_ns;
+    if (s->listener >= 0 && s->full_ns && full_until > now_ns && full_until < next)
+        next = full_until;
     const uint64_t ready = serve_ready_next(&s->all);
     next = ready < next ? ready : next;
     for (size_t i = 0; i < CLIENTS; i++) {
@@ -207,7 +248,7 @@ static int turn(struct serve_server *s, struct err *err)
     size_t n = OTHERS;
     const uint64_t before = clock_now_ns();
     p[SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
-    p[LISTENER] = (struct pollfd){.fd = before < s->accept_ns ? -1 : s->listener, .events = POLLIN};
+    p[LISTENER] = (struct pollfd){.fd = accepts(s, before) ? s->listener : -1, .events = POLLIN};
     p[READER] = (struct pollfd){.fd = s->reloading ? s->reader.pidfd : -1, .events = POLLIN};
     serve_ready_watch(&s->all, p + READY);
     for (size_t i = 0; i < CLIENTS; i++)

@@ -22,6 +22,7 @@ struct serve_server {
     struct serve_shared all;
     int listener;       /* the unix socket; -1: none, or it is closed by now */
     uint64_t accept_ns; /* no client is accepted before: there was no descriptor for the last */
+    uint64_t full_ns;   /* since when a client waits for a place; 0: none does */
     bool one;     /* a single client, which was there from the start: the server ends with it */
     int no_token; /* an empty file, for the front of figures; -1: there is none */
     struct serve_client *http;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """A process that listens and has no room for the next client: it waits without using the processor, and serves that client as soon as
-there is room. cordond and the holder without a descriptor, the front of HTTP with as many busy connections as it has.
+there is room. cordond and the holder without a descriptor, cordond with all its places taken, the front of HTTP with as many busy connections as it has.
 And a client with as many calls as it may have: what ends one of them, or tells how it stands, still gets through."""
 import os
 import pathlib
@@ -15,7 +15,7 @@ from httptest import Site
 from mcptest import META, Connection, Server, appears, connects, named, start, stop, text
 from tapsys import Tap
 
-CONNECTIONS, REQUESTS = 256, 32  # LIMIT_HTTP_CONNECTIONS, LIMIT_SERVE_REQUESTS of src/base/limits.h
+CONNECTIONS, REQUESTS, CLIENTS = 256, 32, 32  # LIMIT_HTTP_CONNECTIONS, LIMIT_SERVE_REQUESTS, _CLIENTS of src/base/limits.h
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 folder = programs.dir / "full"
@@ -74,6 +74,34 @@ def of_cordond():
     tap.eq(stop(server), 0, "a server that had no descriptor for a client ends with 0")
 
 
+def of_places():
+    """As many clients as a socket has. Who leaves has its place until all of it is ended."""
+    path = folder / "places"
+    server = start(programs, ["--socket", str(path), "--profile", "standard"], env=ENV)
+    appears(lambda: connects(path))
+    appears(lambda: not named(server.pid, "cordon-front"))
+    clients = [Connection(path) for _ in range(CLIENTS)]
+    late = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    late.connect(str(path))
+    clients[0].send("tools/call", name="execute_code", arguments={"code": "while True: pass"})
+    appears(lambda: named(server.pid, "cordon-runner"))
+    clients.pop(0).end()
+    tap.ok(appears(lambda: len(named(server.pid, "cordon-front")) == CLIENTS), f"a client beyond {CLIENTS} waits at the socket, and is served when another has left")
+    more = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    more.connect(str(path))
+    more.settimeout(tapsys.SLOW * 60)
+    rests(server.pid, "cordond without a place for a client")
+    tap.eq(more.recv(1), b"", "a client for whom no place becomes free in time is turned away")
+    for c in (late, more):
+        c.close()
+    for c in clients:
+        c.end()
+    with Connection(path) as c:
+        tap.eq(c.tool("execute_code", code="6 * 7")["structuredContent"].get("value"), "42", "after that there is room again")
+    server.terminate()
+    tap.eq(stop(server), 0, "a server that was full ends with 0")
+
+
 def client_of_holder():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(str(next(p for p in (folder / "state").rglob("*") if p.is_socket())))
@@ -120,6 +148,7 @@ def of_calls():
 
 
 of_cordond()
+of_places()
 of_http()
 of_calls()
 tap.done()
