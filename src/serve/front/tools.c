@@ -105,8 +105,6 @@ static const struct serve_tool tools[] = {
                "for new: files that outlive the session, with snapshots; one that this server "
                "gives"}},
      .output = {{"action", "string", false, "what was done"},
-                {"status", "string", false, "where nothing was done: refused, denied, error"},
-                {"reason", "string", false, "where nothing was done: why"},
                 {"session_id", "string", false, "the session"},
                 {"expires_in_s", "integer", false, "it ends after so long without a call"},
                 {"sessions", "array", false, "of list: session_id, calls, idle_s, expires_in_s"}},
