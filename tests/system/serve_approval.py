@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Client, Connection, Server, appears, connects, gone, named, start, stop, text, whole
+from mcptest import META, MODERN, Client, Connection, Server, appears, connects, gone, halt, named, start, stop, text, whole
 from tapsys import Tap, users
 
 tap = Tap()
@@ -181,8 +181,8 @@ def looks_in_a_crowd(who, file):
         s.answered = []
         number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# last"})
         q = asked(s, number)
-        run = named(s.process.pid, "cordon-runner")[0]
-        os.kill(run, signal.SIGSTOP)
+        run = appears(lambda: len(found := named(s.process.pid, "cordon-runner")) == 1 and found)[0]  # what it forks has its name for a moment
+        appears(lambda: halt(run))
         s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
         appears(lambda: not waiting(who) and not named(s.process.pid, KEEPER))
         with held(who):
