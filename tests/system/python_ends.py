@@ -38,16 +38,17 @@ THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread
            "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
 SECOND = f"{tapsys.SLOW}s"  # where the processor is emulated the start of Python alone takes a second
 SOON = "{soon}"  # a time limit that leaves a program the time to print
+LONG = ["--timeout", f"{30 * tapsys.SLOW}s"]  # for what fills memory or the stack, which an emulated machine does slowly
 ROWS = [  # name, source, options, {key: value}, printed
     ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
     ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),
-    ("memory bomb", "print('before')\nx = []\nwhile True: x.append('y' * 10**6)", [], {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, "before\n"),
+    ("memory bomb", "print('before')\nx = []\nwhile True: x.append('y' * 10**6)", LONG, {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, "before\n"),
     ("one huge list", "print('before')\nx = [0] * 10**9", [], {"status": "memory"}, "before\n"),
     ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", SOON], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": f"Execution timeout exceeded ({SOON})"}, "before"),
     ("CPU time", "while True: pass", ["--cpu", SECOND], {"status": "timeout"}, ""),
     ("sleeps too long", "import time\nprint('before')\ntime.sleep(500)", ["--timeout", SOON], {"status": "timeout"}, "before\n"),
-    ("recursion in C without an end", ENDLESS, [], STACK, "before\n"),
-    ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit"], STACK, "before\n"),
+    ("recursion in C without an end", ENDLESS, LONG, STACK, "before\n"),
+    ("recursion in C without an end, memory by rlimit", ENDLESS, ["--memory-by", "rlimit", *LONG], STACK, "before\n"),
     ("a stack that nobody uses takes no address space", "print(sum(range(10)))", ["--memory-by", "rlimit", "--memory", "128m"], {"status": "ok"}, "45\n"),
     ("stacks of threads are of the usual size", THREADS, ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "2\n"),
     ("threads that use little take little of the limit", MANY + "x = bytearray(250 << 20)\nb.wait()\nprint(len(x) >> 20)\n", ["--memory-by", "rlimit", "--memory", "512m"], {"status": "ok"}, "250\n"),
@@ -140,7 +141,7 @@ IN_ORDER = "threads and executors ran in order, in one thread: start() and submi
 CAUSES = "e = None\nfor i in range(100000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e\n"
 STRICT = [  # of strict alone
     ("sqlite3 is refused in memory, too, and the hint says what takes its place", CLOSES, [], {"status": "blocked", "violations": "keep rows in lists and dicts"}, ""),
-    ("recursion in C without an end is named where the program only computes, too", ENDLESS, [], STACK, "before\n"),
+    ("recursion in C without an end is named where the program only computes, too", ENDLESS, LONG, STACK, "before\n"),
     ("a chain of 100,000 causes is an error like another", CAUSES, [], {"status": "error", "error.type": "ValueError", "signal": None}, ""),
     ("threads and executors run in order, which is said once and is no violation",
      "import threading\nfrom concurrent.futures import ThreadPoolExecutor\nfor i in range(2):\n    threading.Thread(target=print, args=(i,)).start()\n"
@@ -178,7 +179,7 @@ def in_a_session(who):
     tap.eq(r.code, 0, f"{who}: a session for deep objects", r.err)
     r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=DEEP)
     tap.ok(r["status"] == "ok" and r["stdout"] == "[1, 2]\n", f"{who}: 200,000 nested filters run in a session", r.story())
-    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", "-"], who, text=ENDLESS)
+    r = tapsys.cordon(programs, ["session", "run", "deep", "--json", *LONG, "-"], who, text=ENDLESS)
     faults = [k for k, v in STACK.items() if pick(r.json, k) != v]
     tap.ok(not faults and r["stdout"] == "before\n", f"{who}: recursion in C without an end is named in a session, too", faults, r.story())
 

@@ -6,6 +6,7 @@ And a client with as many calls as it may have: what ends one of them, or tells 
 import os
 import pathlib
 import resource
+import select
 import socket
 import sys
 import time
@@ -49,15 +50,26 @@ def without_descriptors(pid):
     return old
 
 
+def waits_outside(path, pid):
+    """A client for whom cordond has no descriptor, and what cordond might open before. One that cordond held for a moment
+    only leaves room for this client, but not for its front: then it is turned away, and another tries."""
+    while True:
+        old = without_descriptors(pid)
+        late = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        late.connect(str(path))
+        if not select.select([late], [], [], tapsys.SLOW)[0]:
+            return late, old
+        late.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, old)
+
+
 def of_cordond():
     path = folder / "mcp"
     server = start(programs, ["--socket", str(path), "--profile", "standard"], env=ENV)
     appears(lambda: connects(path))
     appears(lambda: not named(server.pid, "cordon-front"))
     appears(lambda: max(have := descriptors(server.pid)) < len(have))  # no gap: poll takes no more entries than descriptors may be open
-    old = without_descriptors(server.pid)
-    late = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    late.connect(str(path))
+    late, old = waits_outside(path, server.pid)
     rests(server.pid, "cordond without a descriptor for a client")
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, old)
     tap.ok(appears(lambda: named(server.pid, "cordon-front")), "the client that waited is served when there is a descriptor for it")
