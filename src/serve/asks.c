@@ -122,7 +122,7 @@ static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t no
 static void start(struct serve_client *c, struct serve_ask *a, const char *session, uint64_t now_ns)
 {
     struct err err = ERR_INIT;
-    if (c->all->draining && !serve_jobs_ends(a->q.verb)) {
+    if (c->all->draining && !serve_verb_settles(a->q.verb)) {
         serve_asks_refuse(a, "the server is ending and begins nothing new; try again in a moment");
         return;
     }

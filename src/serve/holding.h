@@ -148,9 +148,7 @@ void serve_words(struct serve_words *w, const struct serve_config *f, const stru
 /* What holds for it: the operator's, where the client does not tighten. */
 struct serve_limits serve_words_limits(const struct serve_config *f, const struct serve_request *q);
 
-/* jobs.c: whether it ends, answers or measures something, and begins nothing. */
-bool serve_jobs_ends(enum serve_verb verb);
-/* NULL, with ERR_LIMIT where there is no room now. */
+/* jobs.c: NULL, with ERR_LIMIT where there is no room now. */
 struct serve_job *serve_jobs_start(struct serve_client *c, const struct serve_request *q,
                                    const char *session, const struct buf *body, uint64_t now_ns,
                                    struct err *err);

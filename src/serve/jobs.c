@@ -23,12 +23,6 @@ static struct serve_job *free_job(struct serve_client *c)
     return oldest;
 }
 
-bool serve_jobs_ends(enum serve_verb verb)
-{
-    return verb == SERVE_METRICS || verb == SERVE_SESSION_CLOSE ||
-           verb == SERVE_SESSION_INTERRUPT || verb == SERVE_APPROVAL_ANSWER;
-}
-
 static size_t runners_of(const struct serve_client *c)
 {
     size_t n = 0;
@@ -40,7 +34,7 @@ static size_t runners_of(const struct serve_client *c)
 /* The gate bounds what runs; those who wait for it are processes, too. What makes room again has some of its own. */
 static bool has_room(const struct serve_client *c, enum serve_verb verb, struct err *err)
 {
-    const bool ends = serve_jobs_ends(verb);
+    const bool settles = serve_verb_settles(verb);
     size_t all = 0, own = 0;
     for (size_t i = 0; i < c->all->places; i++) {
         const struct serve_client *other = c->all->clients[i];
@@ -48,12 +42,12 @@ static bool has_room(const struct serve_client *c, enum serve_verb verb, struct 
         all += n;
         own += n && other->user == c->user ? n : 0;
     }
-    if (all >= LIMIT_SERVE_RUNNERS + (ends ? LIMIT_SERVE_RUNNERS_ENDS : 0))
+    if (all >= LIMIT_SERVE_RUNNERS + (settles ? LIMIT_SERVE_RUNNERS_ENDS : 0))
         err_set(err, ERR_LIMIT,
                 "%d runs are under way at this server, the most that it has for all clients; try "
                 "again when one has ended",
                 LIMIT_SERVE_RUNNERS);
-    else if (c->config->all_users && !ends && own >= LIMIT_SERVE_RUNNERS_USER)
+    else if (c->config->all_users && !settles && own >= LIMIT_SERVE_RUNNERS_USER)
         err_set(err, ERR_LIMIT,
                 "%d runs of this user are under way, the most that this server has for one; try "
                 "again when one has ended",

@@ -9,8 +9,10 @@ static const struct {
     uint64_t body;
     enum serve_handle handle;
     bool limits;
+    enum { WORK, SETTLES } kind;
 } rows[] = {
-#define X(verb, handle, body, limits, text) [SERVE_##verb] = {body, SERVE_HANDLE_##handle, limits},
+#define X(verb, handle, body, limits, kind, text)                                                  \
+    [SERVE_##verb] = {body, SERVE_HANDLE_##handle, limits, kind},
     SERVE_VERBS(X)
 #undef X
 };
@@ -37,13 +39,15 @@ uint64_t serve_verb_body(enum serve_verb verb)
     return rows[verb].body;
 }
 
+bool serve_verb_settles(enum serve_verb verb)
+{
+    return rows[verb].kind == SETTLES;
+}
+
 struct serve_places serve_verb_places(enum serve_verb verb)
 {
-    const bool ends = verb == SERVE_SESSION_CLOSE || verb == SERVE_SESSION_INTERRUPT ||
-                      verb == SERVE_JOB_LOOK || verb == SERVE_JOB_CANCEL ||
-                      verb == SERVE_APPROVAL_ANSWER;
-    return ends ? (struct serve_places){LIMIT_SERVE_REQUESTS, SERVE_PLACES}
-                : (struct serve_places){0, LIMIT_SERVE_REQUESTS};
+    return serve_verb_settles(verb) ? (struct serve_places){LIMIT_SERVE_REQUESTS, SERVE_PLACES}
+                                    : (struct serve_places){0, LIMIT_SERVE_REQUESTS};
 }
 
 bool serve_handle_good(enum serve_handle kind, const char *handle)

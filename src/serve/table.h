@@ -21,36 +21,40 @@
 
 #define SERVE_PLACES (LIMIT_SERVE_REQUESTS + LIMIT_SERVE_ENDS) /* of a client's requests */
 
-/* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, meaning */
+/* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, whether it is work or settles
+ * what is under way (ends it, answers for it, looks at it), meaning */
 #define SERVE_VERBS(X)                                                                             \
-    X(RUN, NONE, LIMIT_SOURCE + 1, true, "run a program in a jail of its own")                     \
-    X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, true, "run code in a session")                       \
-    X(CHECK, NONE, LIMIT_SOURCE + 1, false, "judge a program")                                     \
-    X(SESSION_NEW, NONE, SERVE_WORKSPACE, false,                                                   \
+    X(RUN, NONE, LIMIT_SOURCE + 1, true, WORK, "run a program in a jail of its own")               \
+    X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, true, WORK, "run code in a session")                 \
+    X(CHECK, NONE, LIMIT_SOURCE + 1, false, WORK, "judge a program")                               \
+    X(SESSION_NEW, NONE, SERVE_WORKSPACE, false, WORK,                                             \
       "make a session, in the workspace that the body names")                                      \
-    X(SESSION_FORK, SESSION, 0, false, "make a branch of a session")                               \
-    X(SESSION_CLOSE, SESSION, 0, false, "end a session")                                           \
-    X(SESSION_INTERRUPT, SESSION, 0, false, "raise KeyboardInterrupt in the call of a session")    \
-    X(SESSION_LIST, NONE, 0, false, "the sessions of this client")                                 \
-    X(FILE_READ, SESSION, SERVE_WORDS, false, "read a file of a session")                          \
-    X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, false, "write one")                     \
-    X(FILE_LIST, SESSION, SERVE_WORDS, false, "the names in a folder of it")                       \
-    X(FILE_SEARCH, SESSION, SERVE_WORDS, false, "lines or names that match a pattern")             \
-    X(SNAPSHOT_CREATE, SESSION, SERVE_WORDS, false, "name the state of a session's workspace")     \
-    X(SNAPSHOT_LIST, SESSION, SERVE_WORDS, false, "its states")                                    \
-    X(SNAPSHOT_DIFF, SESSION, SERVE_WORDS, false, "what differs between two of them")              \
-    X(SNAPSHOT_RESTORE, SESSION, SERVE_WORDS, false, "go back to one")                             \
-    X(JOB_WAIT, JOB, 0, false, "wait for a run that was answered with a job")                      \
-    X(JOB_LOOK, JOB, 0, false, "how such a run stands, at once")                                   \
-    X(JOB_CANCEL, JOB, 0, false, "end such a run")                                                 \
-    X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, false,                                                 \
+    X(SESSION_FORK, SESSION, 0, false, WORK, "make a branch of a session")                         \
+    X(SESSION_CLOSE, SESSION, 0, false, SETTLES, "end a session")                                  \
+    X(SESSION_INTERRUPT, SESSION, 0, false, SETTLES,                                               \
+      "raise KeyboardInterrupt in the call of a session")                                          \
+    X(SESSION_LIST, NONE, 0, false, WORK, "the sessions of this client")                           \
+    X(FILE_READ, SESSION, SERVE_WORDS, false, WORK, "read a file of a session")                    \
+    X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, false, WORK, "write one")               \
+    X(FILE_LIST, SESSION, SERVE_WORDS, false, WORK, "the names in a folder of it")                 \
+    X(FILE_SEARCH, SESSION, SERVE_WORDS, false, WORK, "lines or names that match a pattern")       \
+    X(SNAPSHOT_CREATE, SESSION, SERVE_WORDS, false, WORK,                                          \
+      "name the state of a session's workspace")                                                   \
+    X(SNAPSHOT_LIST, SESSION, SERVE_WORDS, false, WORK, "its states")                              \
+    X(SNAPSHOT_DIFF, SESSION, SERVE_WORDS, false, WORK, "what differs between two of them")        \
+    X(SNAPSHOT_RESTORE, SESSION, SERVE_WORDS, false, WORK, "go back to one")                       \
+    X(JOB_WAIT, JOB, 0, false, WORK, "wait for a run that was answered with a job")                \
+    X(JOB_LOOK, JOB, 0, false, SETTLES, "how such a run stands, at once")                          \
+    X(JOB_CANCEL, JOB, 0, false, SETTLES, "end such a run")                                        \
+    X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, false, SETTLES,                                        \
       "what the person at the client says to what it asks")                                        \
-    X(APPROVALS, NONE, SERVE_WORDS, false, "what others ask a person, and answers to it")          \
-    X(METRICS, NONE, 0, false, "what was counted, as text; only for the front of --metrics")       \
-    X(HEALTH, NONE, 0, false, "whether new work is taken; only for that front, too")
+    X(APPROVALS, NONE, SERVE_WORDS, false, WORK, "what others ask a person, and answers to it")    \
+    X(METRICS, NONE, 0, false, SETTLES,                                                            \
+      "what was counted, as text; only for the front of --metrics")                                \
+    X(HEALTH, NONE, 0, false, SETTLES, "whether new work is taken; only for that front, too")
 
 enum serve_verb {
-#define X(verb, handle, body, limits, text) SERVE_##verb,
+#define X(verb, handle, body, limits, kind, text) SERVE_##verb,
     SERVE_VERBS(X)
 #undef X
         SERVE_VERB_COUNT
@@ -93,8 +97,11 @@ const char *serve_verb_files(enum serve_verb verb);
 /* What a verb takes. */
 enum serve_handle serve_verb_handle(enum serve_verb verb);
 uint64_t serve_verb_body(enum serve_verb verb);
-/* Which of SERVE_PLACES are for it. What ends others, answers for them or looks at them has its own, so that it gets through where all
- * others are taken; and each side counts the two kinds alike, whichever of its requests it has already forgotten. */
+/* Whether it settles what is under way, and begins nothing: it gets through where all places and runners of work are taken,
+ * and while the server ends. */
+bool serve_verb_settles(enum serve_verb verb);
+/* Which of SERVE_PLACES are for it: what settles has its own; and each side counts the two kinds alike, whichever of its
+ * requests it has already forgotten. */
 struct serve_places {
     size_t first, end;
 };

@@ -25,7 +25,7 @@
 static uint64_t verb_named(const char *name)
 {
     static const char *const names[] = {
-#define X(verb, handle, body, limits, text) [SERVE_##verb] = #verb,
+#define X(verb, handle, body, limits, kind, text) [SERVE_##verb] = #verb,
         SERVE_VERBS(X)
 #undef X
     };
