@@ -465,7 +465,7 @@ static bool too_short(const struct flow *f)
            jail_run_outcome(f->run)->end == JAIL_END_WALL;
 }
 
-/* The time was over before the program began. */
+/* The caller's limit was over before the program began, which says nothing of the program: a judge has a limit of its own. */
 static int over_before(struct flow *f)
 {
     flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
@@ -487,11 +487,11 @@ int flow_child_judge(struct flow *f, struct err *err)
         return over_before(f);
     if (flow_lost(f, !given && f->result->warm))
         return FLOW_GO_ON; /* the next step takes it up */
+    const struct jail_outcome *o = jail_run_outcome(f->run);
+    if (o->end == JAIL_END_WALL || o->end == JAIL_END_CPU) /* the machine is slow for that limit */
+        return over_before(f);
     if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
         return died_early(f);
-    const struct jail_outcome *o = jail_run_outcome(f->run);
-    if (o->end == JAIL_END_WALL) /* it worked all the time: the machine is slow */
-        return over_before(f);
     if (o->end == JAIL_END_EXIT &&
         o->exit_code == JAIL_LOADER_FAILED) /* executed behind its locks */
         jail_tell_exit(o->exit_code, err);

@@ -106,6 +106,8 @@ def held(who):
         r = run(CLOSED, profile, who)
         tap.ok(r["status"] == "ok" and "REACHED" not in r["stdout"] and set(r["stdout"].split()) <= {"SecurityError", "TypeError", "true", "undefined"}
                and {"js.closed.Function", "js.closed.eval"} <= set(r.rules()), f"{who}: {profile}: names that are put together at run time lead to no constructor of functions, and it is told", r.story())
+    r = run("x;" * 24000, "standard", who, "--cpu", "100ms")  # its judge alone takes more
+    tap.eq((r["status"], r["reason"], r["violations"]), ("timeout", "CPU time limit of 0.100s", []), f"{who}: a limit that is over while a program is judged is no finding about it", r.story())
 
 
 # the pipeline's order: sanitise, empty, structure of text, patterns, syntax, run
