@@ -61,6 +61,13 @@ __attribute__((unused)) static void tap_skip(const char *what, const char *reaso
     printf("ok %d - %s # SKIP %s\n", ++tap_count, what, reason);
 }
 
+/* How many times the time that a test gives is given where the processor is emulated: tests/vm/run. */
+__attribute__((unused)) static unsigned tap_slow(void)
+{
+    const char *slow = getenv("TAPSYS_SLOW");
+    return slow ? (unsigned)strtoul(slow, NULL, 10) : 1;
+}
+
 __attribute__((unused)) static int tap_done(void)
 {
     printf("1..%d\n", tap_count);

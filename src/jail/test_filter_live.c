@@ -69,12 +69,7 @@ static void answer(int listener, const struct jail_filter *f, unsigned *allow_ex
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
-/* Without a sign of life from a program: more where the processor is emulated, as tests/vm/run says. */
-static int patience_ms(void)
-{
-    const char *slow = getenv("TAPSYS_SLOW");
-    return 60000 * (slow ? (int)strtol(slow, NULL, 10) : 1);
-}
+#define PATIENCE_MS 60000 /* without a sign of life from a program */
 
 /* Runs BODY in a child under the filter, and answers for it until it ends. */
 static bool run(const char *name, void (*body)(void *), void *ctx, unsigned allow_execs,
@@ -114,7 +109,7 @@ static bool run(const char *name, void (*body)(void *), void *ctx, unsigned allo
     close(to_child[0]);
     close(to_child[1]);
     struct pollfd p[2] = {{pidfd, POLLIN, 0}, {listener, POLLIN, 0}};
-    while (poll(p, 2, patience_ms()) > 0) {
+    while (poll(p, 2, (int)(PATIENCE_MS * tap_slow())) > 0) {
         if (p[1].revents & POLLIN)
             answer(listener, f, &allow_execs, out);
         else if (p[1].revents) /* nobody is left under the filter */

@@ -2,6 +2,7 @@
 /* What a holder and its clients do with children, for tests: failures are told as comments. */
 #include "jail/test_talk.h"
 
+#include "base/tap.h"
 #include "jail/test_guest.h"
 #include "sys/fd.h"
 
@@ -74,6 +75,8 @@ struct jail_child_spec test_child_spec(const char *filter, bool session)
     spec.limits.threads = strcmp(filter, "python") == 0 ? 0 : 2;
     spec.limits.disk = 1 << 20;
     spec.limits.memory = 96 << 20;
+    spec.limits.wall_ms *= tap_slow();
+    spec.limits.cpu_ms *= tap_slow();
     return spec;
 }
 
