@@ -14,6 +14,7 @@ import time
 
 import exits
 import gatetest
+import tapsys
 from gatetest import apart
 from tapsys import clean_env, Programs, Tap, until, users
 from toolstest import CALLS, lines_of
@@ -290,11 +291,11 @@ def clocks(who):
     path.write_text(FILES + ENDLESS + 'print(json.dumps("on"))\n')
     os.chmod(path, 0o644)
     os.chmod(s.home, 0o755)
-    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", "60s", str(path))
+    p = s.start("run", "--json", "--profile", "standard", "--worker", "execute", "--timeout", f"{60 * tapsys.SLOW}s", str(path))
     tool = until(lambda: below(p.pid, "cordon-tool"))
     if tool:
         os.kill(tool, signal.SIGKILL)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=60 * tapsys.SLOW)
     r = json.loads(out or b"{}")
     tap.eq((r.get("stdout") or "").splitlines(), ['"the process of the tool died"', '"on"'], f"{who}: a tool that dies fails its call, and the program goes on", err)
     kept = [(e["tool"], e["status"]) for e in s.audit() if e["kind"] == "tool"][-1:]
@@ -306,13 +307,13 @@ def clocks(who):
         tool = until(lambda: below(p.pid, "cordon-tool"))
         broker = next(pid for pid, _ in children_of(p.pid) if tool in [c for c, _ in children_of(pid)])
         os.kill(broker, number)
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=60 * tapsys.SLOW)
         return json.loads(out or b"{}"), err, broker, tool
 
-    r, err, _, tool = with_broker(signal.SIGKILL, "60s")
+    r, err, _, tool = with_broker(signal.SIGKILL, f"{60 * tapsys.SLOW}s")
     tap.eq((r.get("stdout") or "").splitlines(), ['"the process that carries calls out died"', '"on"'], f"{who}: a broker that dies fails the call, and the program goes on", err)
     tap.ok(until(lambda: not os.path.exists(f"/proc/{tool}")), f"{who}: the tool of a broker that dies is ended, too")
-    r, err, broker, _ = with_broker(signal.SIGSTOP, "2s")
+    r, err, broker, _ = with_broker(signal.SIGSTOP, f"{2 * tapsys.SLOW}s")
     try:
         os.kill(broker, signal.SIGCONT)  # that of root's run lives on until it can see that the run is over
     except ProcessLookupError:
@@ -356,7 +357,7 @@ print(json.dumps(ticks[0]))
         if word == "yes":
             time.sleep(3.5)  # longer than the run may take
         code, told = answer(s, who, word, asked[0]["id"]) if asked else (None, "nobody was asked")
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=60 * tapsys.SLOW)
         r = json.loads(out or b"{}")
         lines = [json.loads(l) for l in (r.get("stdout") or "").splitlines()]
         tap.ok(code == 0 and r.get("status") == "ok" and len(lines) == 2 and isinstance(lines[0], said), f"{who}: a call waits for a person, who says {word}", told, err, r)
@@ -374,7 +375,7 @@ print(json.dumps(ticks[0]))
     asked = until(lambda: [a for a in waiting(s) if a["id"] not in before])
     family = [pid for pid, _ in children_of(p.pid)]
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=60 * tapsys.SLOW)
     r = json.loads(out or b"{}")
     tap.ok(asked and p.returncode == exits.INTERRUPTED and (r.get("error") or {}).get("type") == "Stopped", f"{who}: a run that is cancelled while somebody is asked ends", p.returncode, out, err)
     tap.ok(family and until(lambda: not [f for f in family if os.path.exists(f"/proc/{f}")]), f"{who}: no process of a run that was cancelled while it waited is left", family)
