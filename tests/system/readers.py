@@ -30,7 +30,7 @@ BUILD = sys.argv[1]
 tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 OURS = {(s.st_dev, s.st_ino): p.name for p in programs.bin.iterdir() for s in [p.stat()]}
-LIMIT = ["--timeout", "1s"]
+LIMIT = ["--timeout", f"{tapsys.SLOW}s"]  # in which a program writes more than a pipe holds
 until = functools.partial(tapsys.until, seconds=60)
 MARK = b"\n[... output truncated ...]\n"
 ENDLESS = {1: "while True: print('y' * 99)", 2: "while True: __import__('sys').stderr.write('y' * 99 + '\\n')"}
