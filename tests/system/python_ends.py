@@ -38,7 +38,7 @@ THREADS = ("import threading\nhold = threading.Barrier(3)\nt = [threading.Thread
            "[x.start() for x in t]\nprint(threading.active_count() - 1)\nhold.wait()\n[x.join() for x in t]\n")
 SECOND = f"{tapsys.SLOW}s"  # where the processor is emulated the start of Python alone takes a second
 SOON = "{soon}"  # a time limit that leaves a program the time to print
-LONG = ["--timeout", f"{30 * tapsys.SLOW}s", "--cpu", f"{30 * tapsys.SLOW}s"]  # for what fills memory or the stack, which an emulated machine does slowly
+LONG = tapsys.LONG
 ROWS = [  # name, source, options, {key: value}, printed
     ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
     ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),

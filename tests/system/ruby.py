@@ -70,9 +70,9 @@ def held(who):
     for profile in PROFILES:
         r = run("loop {}\n", profile, who, "--timeout", "1s")
         tap.eq(r["status"], "timeout", f"{who}: {profile}: an endless loop is ended by its time", r.story())
-        r = run("a = []\nloop { a << 'x' * 1_000_000 }\n", profile, who, "--memory", "128m", "--timeout", "30s")
+        r = run("a = []\nloop { a << 'x' * 1_000_000 }\n", profile, who, "--memory", "128m", *tapsys.LONG)
         tap.ok(r["status"] == "memory" or (r["error"] or {}).get("type") == "NoMemoryError", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
-        r = run("loop { puts 'x' * 10000 }\n", profile, who, "--timeout", "30s")
+        r = run("loop { puts 'x' * 10000 }\n", profile, who, *tapsys.LONG)
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)
     tap.ok("t\n" in r["stdout"] and "process" in {v["layer"] for v in r["violations"]}, f"{who}: open: no process is started, and threads are", r.story())

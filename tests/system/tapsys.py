@@ -25,6 +25,7 @@ import time
 import schema
 
 SLOW = int(os.environ.get("TAPSYS_SLOW", "1"))  # an emulated machine gets that many times the time
+LONG = ["--timeout", f"{30 * SLOW}s", "--cpu", f"{30 * SLOW}s"]  # for what fills memory, the stack or the output, which such a machine does slowly
 NODE = shutil.which("node") or "/usr/bin/node"  # scripts/setup installs Debian's only where there is none
 LATE = 0.25 * SLOW  # seconds that the end of a run may come after its limit; a quiet machine needs 4 ms
 ROOTLESS = 61234  # an ordinary uid that no account has
