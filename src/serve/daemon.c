@@ -43,10 +43,12 @@ static int narrow(struct err *err)
 
 /* ---- clients ---- */
 
-/* One that is not started yet, in a place of its own: those of the socket leave room for the fronts of HTTP. */
-static int place(struct serve_server *s, size_t most, struct serve_client ***ret, struct err *err)
+/* One that is not started yet, in a place of its own: those of the socket are before those of the fronts of HTTP, so that neither takes
+ * one of the other's. */
+static int place(struct serve_server *s, size_t first, size_t end, struct serve_client ***ret,
+                 struct err *err)
 {
-    for (size_t i = 0; i < most; i++) {
+    for (size_t i = first; i < end; i++) {
         if (s->clients[i])
             continue;
         s->clients[i] = calloc(1, sizeof **s->clients);
@@ -66,7 +68,7 @@ static void drop(struct serve_client **c)
 static int add(struct serve_server *s, uid_t user, int in, int out, struct err *err)
 {
     struct serve_client **c = NULL;
-    int k = place(s, LIMIT_SERVE_CLIENTS, &c, err);
+    int k = place(s, 0, LIMIT_SERVE_CLIENTS, &c, err);
     if (k < 0)
         return k;
     k = serve_client_start(*c, &s->all, user, in, out, err);
@@ -79,7 +81,7 @@ static int add(struct serve_server *s, uid_t user, int in, int out, struct err *
 static int add_http(struct serve_server *s, int listener, int token, struct err *err)
 {
     struct serve_client **c = NULL;
-    int k = place(s, CLIENTS, &c, err);
+    int k = place(s, LIMIT_SERVE_CLIENTS, CLIENTS, &c, err);
     if (k < 0)
         return k;
     if (token < 0) { /* every front of HTTP reads one from a file */

@@ -17,6 +17,7 @@ from mcptest import META, Connection, Server, appears, connects, named, start, s
 from tapsys import Tap
 
 CONNECTIONS, REQUESTS, CLIENTS = 256, 32, 32  # LIMIT_HTTP_CONNECTIONS, LIMIT_SERVE_REQUESTS, _CLIENTS of src/base/limits.h
+OTHERS = 2  # fronts of HTTP and of figures
 tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 folder = programs.dir / "full"
@@ -89,24 +90,23 @@ def of_cordond():
 def of_places():
     """As many clients as a socket has. Who leaves has its place until all of it is ended."""
     path = folder / "places"
-    server = start(programs, ["--socket", str(path), "--profile", "standard"], env=ENV)
+    server = start(programs, ["--socket", str(path), "--http", "127.0.0.1:0", "--metrics", "0", "--profile", "standard"], env=ENV)
     appears(lambda: connects(path))
-    appears(lambda: not named(server.pid, "cordon-front"))
-    clients = [Connection(path) for _ in range(CLIENTS)]
-    late = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    late.connect(str(path))
+    appears(lambda: len(named(server.pid, "cordon-front")) == OTHERS)
+    clients = [Connection(path, legacy=None) for _ in range(CLIENTS)]
+    tap.ok(appears(lambda: len(named(server.pid, "cordon-front")) == CLIENTS + OTHERS), f"{CLIENTS} clients of the socket are served beside HTTP and figures")
+    late = Connection(path, legacy=None)
     clients[0].send("tools/call", name="execute_code", arguments={"code": "while True: pass"})
     appears(lambda: named(server.pid, "cordon-runner"))
     clients.pop(0).end()
-    tap.ok(appears(lambda: len(named(server.pid, "cordon-front")) == CLIENTS), f"a client beyond {CLIENTS} waits at the socket, and is served when another has left")
+    tap.ok("result" in late.ask("tools/list"), f"a client beyond {CLIENTS} waits at the socket, and is served when another has left")
     more = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     more.connect(str(path))
     more.settimeout(tapsys.SLOW * 60)
     rests(server.pid, "cordond without a place for a client")
     tap.eq(more.recv(1), b"", "a client for whom no place becomes free in time is turned away")
-    for c in (late, more):
-        c.close()
-    for c in clients:
+    more.close()
+    for c in (late, *clients):
         c.end()
     with Connection(path) as c:
         tap.eq(c.tool("execute_code", code="6 * 7")["structuredContent"].get("value"), "42", "after that there is room again")
