@@ -218,6 +218,27 @@ def big_results(who):
     state.close()
 
 
+def both_streams(who):
+    """Events of both streams go by one descriptor, which nobody reads."""
+    state = State(who)
+    state.run("session", "new", "s", "--profile", "open")
+    lines = "import sys\nfor n in range({}):\n    sys.stdout.write('z' * 5000)\n    sys.stderr.write('e' * 5000)"
+    for way, args, what, count in (("run", ["run", "--events", "--output", "1m", "--profile", "open"], "less than the cap", 40),
+                                   ("run", ["run", "--events", "--output", "1m", "--profile", "open"], "more than the cap", 300),
+                                   ("session run", ["session", "run", "--events", "--output", "1m", "s"], "less than the cap", 40)):
+        before = len(state.ends())
+        s = Stalled(state, args, lines.format(count))
+        title = f"{who}: {way} --events, nobody reads {what} of both streams"
+        tap.ok(until(s.full if count > 40 else lambda: len(state.ends()) > before), f"{title}: {'the reader is behind' if count > 40 else 'the end of the run is on record'}")
+        data, code = s.read()
+        events = [json.loads(line) for line in data.splitlines()]
+        told = {k: sum(len(e["text"]) for e in events if e["event"] == k) for k in ("stdout", "stderr")}
+        tap.eq((code, state.ends()[before:]), (0, ["ok"]), f"{title}: the run ends as it would with a reader", events[-1:])
+        tap.ok(min(told.values()) >= min(count * 5000, 1000000), f"{title}: what it wrote is there when it is read", told)
+        s.close()
+    state.close()
+
+
 def ten_stalled(who):
     state = State(who)
     ten = [Stalled(state, ["exec", *LIMIT, "--", *SHELL[1 + i % 2]], stream=1 + i % 2) for i in range(10)]
@@ -559,7 +580,7 @@ def a_small_disk():
 tapsys.honest_first(tap, programs)
 only = sys.argv[2:]
 for user in tapsys.users():
-    for part in (a_stalled_reader, big_results, ten_stalled, a_stop, signals, a_reader_that_leaves, a_slow_reader,
+    for part in (a_stalled_reader, big_results, both_streams, ten_stalled, a_stop, signals, a_reader_that_leaves, a_slow_reader,
                  complaints, a_pipe_that_does_not_block, a_terminal, a_full_disk):
         if only and part.__name__ not in only:
             continue

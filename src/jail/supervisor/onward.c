@@ -9,6 +9,25 @@
 
 #include <sys/epoll.h>
 
+/* One reader may have both streams by one descriptor, as that of `--events` has: it is watched once, and what the reader took may have been
+ * of either. */
+static bool is_shared(const struct jail_run *run)
+{
+    return run->sink.onward[JAIL_STDOUT] == run->sink.onward[JAIL_STDERR];
+}
+
+static enum jail_stream other(enum jail_stream stream)
+{
+    return stream == JAIL_STDOUT ? JAIL_STDERR : JAIL_STDOUT;
+}
+
+/* Whether the descriptor of STREAM is watched. */
+static bool is_watched(const struct jail_run *run, enum jail_stream stream)
+{
+    return run->held[stream] != JAIL_HELD_NONE ||
+           (is_shared(run) && run->held[other(stream)] != JAIL_HELD_NONE);
+}
+
 static int watch_for_space(struct jail_run *run, enum jail_stream stream, bool on)
 {
     struct epoll_event e = {.events = EPOLLOUT,
@@ -25,18 +44,26 @@ static int read_guest(struct jail_run *run, enum jail_stream stream, bool on)
                : epoll_ctl(run->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, run->fd[s], &e);
 }
 
-void jail_run_pass_on(struct jail_run *run, enum jail_stream stream)
+static void pass_on(struct jail_run *run, enum jail_stream stream)
 {
     if (!run->sink.pass_on ||
         jail_run_ended(run)) /* at the end the sink's owner passes on what is left */
         return;
+    const bool watched = is_watched(run, stream);
     enum jail_held before = run->held[stream], now = run->sink.pass_on(run->sink.ctx, stream);
     int r = 0;
-    if ((before == JAIL_HELD_NONE) != (now == JAIL_HELD_NONE))
-        r = watch_for_space(run, stream, now != JAIL_HELD_NONE);
+    run->held[stream] = now;
+    if (watched != is_watched(run, stream))
+        r = watch_for_space(run, stream, !watched);
     if (r == 0 && (before == JAIL_HELD_FULL) != (now == JAIL_HELD_FULL))
         r = read_guest(run, stream, now != JAIL_HELD_FULL);
-    run->held[stream] = now;
     if (r < 0) /* nothing runs that is not watched */
         jail_run_force(run, JAIL_END_LOST);
+}
+
+void jail_run_pass_on(struct jail_run *run, enum jail_stream stream)
+{
+    pass_on(run, stream);
+    if (is_shared(run))
+        pass_on(run, other(stream));
 }
