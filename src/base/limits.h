@@ -155,7 +155,8 @@
 #define LIMIT_SERVE_ENDS         64        /* beyond it: what ends, answers or looks at others */
 #define LIMIT_SERVE_BATCH        32        /* messages in one array of the revision that has them */
 #define LIMIT_SERVE_JOBS         64 /* runs of one client whose results are kept, running ones too */
-#define LIMIT_SERVE_SESSIONS     16 /* of one client */
+#define LIMIT_SERVE_KEPT         (256 * MIB) /* of results that are kept, all clients together */
+#define LIMIT_SERVE_SESSIONS     16          /* of one client */
 #define LIMIT_SERVE_OUTPUT                                                                         \
     100000ULL /* bytes of each stream of a run, unless --output says less or more */
 #define LIMIT_SERVE_OUTPUT_MAX (1 * MIB) /* what --output may say */

@@ -28,6 +28,8 @@ static struct serve_ask *unused(struct serve_client *c, enum serve_verb verb)
 
 void serve_asks_free(struct serve_ask *a)
 {
+    if (a->source)
+        a->source->readers--;
     buf_done(&a->body);
     buf_done(&a->bytes);
     *a = (struct serve_ask){.state = SERVE_FREE};
@@ -35,22 +37,49 @@ void serve_asks_free(struct serve_ask *a)
 
 /* ---- answers ---- */
 
-static void answer(struct serve_ask *a, enum serve_stand stand, const char *handle, uint64_t number,
-                   const void *bytes, size_t len)
+static void open_answer(struct serve_ask *a, enum serve_stand stand, const char *handle,
+                        uint64_t number, size_t len)
 {
     a->answer = (struct serve_answer){
         .request = a->q.number, .stand = stand, .number = number, .body = len};
     memcpy(a->answer.handle, handle, strlen(handle) + 1);
     buf_done(&a->bytes);
+    a->sent = 0;
+    a->opened = false;
+    a->job = NULL;
+    a->state = SERVE_ANSWERING;
+}
+
+static void answer(struct serve_ask *a, enum serve_stand stand, const char *handle, uint64_t number,
+                   const void *bytes, size_t len)
+{
+    open_answer(a, stand, handle, number, len);
     buf_init(&a->bytes, LIMIT_SERVE_ANSWER);
     if (buf_add(&a->bytes, bytes, len) < 0) { /* no memory: without the bytes */
         a->answer.stand = SERVE_REFUSED;
         a->answer.body = 0;
     }
-    a->sent = 0;
-    a->opened = false;
-    a->job = NULL;
-    a->state = SERVE_ANSWERING;
+}
+
+/* What JOB printed until now. Of more than one packet there is no copy: a client may ask for the same result many times and read none
+ * of the answers. */
+static void answer_by(struct serve_ask *a, enum serve_stand stand, const char *handle,
+                      uint64_t number, struct serve_job *job)
+{
+    const struct buf *text = &job->runner.text;
+    if (text->len <= LIMIT_SERVE_PIECE) {
+        answer(a, stand, handle, number, text->data ? text->data : "", text->len);
+        return;
+    }
+    open_answer(a, stand, handle, number, text->len);
+    a->source = job;
+    job->readers++;
+}
+
+const char *serve_asks_bytes(const struct serve_ask *a)
+{
+    const struct buf *b = a->source ? &a->source->runner.text : &a->bytes;
+    return b->data ? b->data : "";
 }
 
 static const char *kept_handle(const struct serve_job *job)
@@ -93,7 +122,7 @@ static void tell_figures(const struct serve_client *c, struct serve_ask *a,
     buf_done(&out);
 }
 
-static void settle(const struct serve_client *c, struct serve_ask *a, const struct serve_job *job)
+static void settle(const struct serve_client *c, struct serve_ask *a, struct serve_job *job)
 {
     if (job->verb == SERVE_METRICS) {
         tell_figures(c, a, job);
@@ -105,16 +134,14 @@ static void settle(const struct serve_client *c, struct serve_ask *a, const stru
     if (r->flooded || (silent && !job->cancelled))
         refuse_by_runner(a, job);
     else
-        answer(a, job->cancelled ? SERVE_CANCELLED : SERVE_DONE,
-               makes ? job->session : kept_handle(job), (uint64_t)r->status,
-               r->text.data ? r->text.data : "", r->text.len);
+        answer_by(a, job->cancelled ? SERVE_CANCELLED : SERVE_DONE,
+                  makes ? job->session : kept_handle(job), (uint64_t)r->status, job);
 }
 
 static void tell_running(struct serve_ask *a, struct serve_job *job, uint64_t now_ns)
 {
     job->kept = true;
-    answer(a, SERVE_RUNNING, job->handle, (now_ns - job->started_ns) / CLOCK_NS_PER_MS,
-           job->runner.text.data ? job->runner.text.data : "", job->runner.text.len);
+    answer_by(a, SERVE_RUNNING, job->handle, (now_ns - job->started_ns) / CLOCK_NS_PER_MS, job);
 }
 
 /* ---- verbs ---- */
@@ -165,7 +192,8 @@ static void wait_job(struct serve_client *c, struct serve_ask *a, uint64_t now_n
     struct serve_job *job = serve_jobs_find(c, a->q.handle);
     if (!job) {
         serve_asks_refuse(
-            a, "there is no such job; the result of one is kept for 10 minutes after its end");
+            a, "there is no such job; the result of one is kept for 10 minutes after its end, or "
+               "until newer ones need its room");
         return;
     }
     if (a->q.verb == SERVE_JOB_CANCEL)

@@ -163,16 +163,17 @@ static bool send_some(struct serve_client *c, struct serve_ask *a)
     struct buf frame;
     struct err err = ERR_INIT;
     buf_init(&frame, 2 * LIMIT_SERVE_PIECE);
-    const size_t len = serve_piece_length(a->bytes.len - a->sent);
-    int k = !a->opened ? serve_answer_write(&a->answer, a->bytes.data, &frame, &err)
-                       : serve_piece_write(a->q.number, a->bytes.data + a->sent, len, &frame, &err);
+    const char *bytes = serve_asks_bytes(a);
+    const size_t len = serve_piece_length(a->answer.body - a->sent);
+    int k = !a->opened ? serve_answer_write(&a->answer, bytes, &frame, &err)
+                       : serve_piece_write(a->q.number, bytes + a->sent, len, &frame, &err);
     const bool done = k == 0 && put(c, &frame);
     buf_done(&frame);
     if (!done)
         return false;
     a->sent += len;
     a->opened = true;
-    if (a->sent == a->bytes.len)
+    if (a->sent == a->answer.body)
         serve_asks_free(a);
     return true;
 }

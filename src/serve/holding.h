@@ -24,6 +24,7 @@ struct serve_job {
     uint64_t request; /* that it was started for; 0: of a front that ended */
     size_t watched;   /* descriptors of its runner that poll looks at */
     bool stirred;     /* and saw something at: only then is the runner asked */
+    size_t readers;   /* answers that are what it printed, and are not sent yet */
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
     char session[SERVE_HANDLE + 1]; /* the one that it makes or ends; else empty */
@@ -55,7 +56,8 @@ struct serve_ask {
         due_ms; /* the number of the next note to the client that its request is not forgotten; 0: none is due */
     size_t shown; /* of what the job printed: the front has it, before any answer */
     struct serve_answer answer;
-    struct buf bytes; /* of the answer */
+    struct serve_job *source; /* whose text, from its beginning, the answer is; NULL: BYTES */
+    struct buf bytes;
     size_t sent;
     bool opened; /* the head of the answer was sent */
 };
@@ -118,6 +120,8 @@ ERR_MUST_USE int serve_asks_take(struct serve_client *c, const void *frame, size
                                  uint64_t now_ns, struct err *err);
 void serve_asks_refuse(struct serve_ask *a, const char *why);
 void serve_asks_free(struct serve_ask *a);
+/* What is to be sent, answer.body bytes. */
+const char *serve_asks_bytes(const struct serve_ask *a);
 /* As if the front had cancelled all of them. */
 void serve_asks_cancel_all(struct serve_client *c, uint64_t now_ns);
 /* Answers where a job has ended and by time, notes by time; the earliest moment at which there is something to do. */
@@ -165,6 +169,8 @@ void serve_jobs_give_up(struct serve_job *job, uint64_t now_ns);
 /* Its client wants it ended. One that has ended stays as it is. */
 void serve_jobs_cancel(struct serve_job *job, uint64_t now_ns);
 void serve_jobs_forget(struct serve_job *job);
+/* Of results that wait for their clients there are so many bytes; the oldest of whoever has most go first. */
+void serve_jobs_trim(struct serve_shared *all);
 
 /* ready.c */
 /* False: none waits. */

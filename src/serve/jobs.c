@@ -15,7 +15,7 @@ static struct serve_job *free_job(struct serve_client *c)
         struct serve_job *j = &c->jobs[i];
         if (!j->used)
             return j;
-        if (j->ended_ns && (!oldest || j->ended_ns < oldest->ended_ns))
+        if (j->ended_ns && !j->readers && (!oldest || j->ended_ns < oldest->ended_ns))
             oldest = j;
     }
     if (oldest)
@@ -148,6 +148,63 @@ void serve_jobs_forget(struct serve_job *job)
     job->used = false;
 }
 
+/* ---- results that wait for their clients ---- */
+
+static bool waits(const struct serve_job *j)
+{
+    return j->used && j->kept && j->ended_ns;
+}
+
+static size_t waiting_bytes(const struct serve_client *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; c && i < LIMIT_SERVE_JOBS; i++)
+        n += waits(&c->jobs[i]) ? c->jobs[i].runner.text.len : 0;
+    return n;
+}
+
+static size_t waiting_bytes_of(const struct serve_shared *all, uid_t user)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->places; i++)
+        n += all->clients[i] && all->clients[i]->user == user ? waiting_bytes(all->clients[i]) : 0;
+    return n;
+}
+
+/* Of the user who has most of them; NULL: all of his are being sent. */
+static struct serve_job *oldest_of_most(const struct serve_shared *all)
+{
+    struct serve_job *oldest = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < all->places; i++) {
+        struct serve_client *c = all->clients[i];
+        const size_t has = c ? waiting_bytes_of(all, c->user) : 0;
+        oldest = has > most ? NULL : oldest;
+        most = has > most ? has : most;
+        for (size_t k = 0; has && has == most && k < LIMIT_SERVE_JOBS; k++) {
+            struct serve_job *j = &c->jobs[k];
+            if (waits(j) && !j->readers && serve_runner_over(&j->runner) &&
+                (!oldest || j->ended_ns < oldest->ended_ns))
+                oldest = j;
+        }
+    }
+    return oldest;
+}
+
+/* Bytes and not results: one may be a word or 48 MiB. What is being sent stays. */
+void serve_jobs_trim(struct serve_shared *all)
+{
+    struct serve_job *oldest = NULL;
+    do {
+        size_t n = 0;
+        for (size_t i = 0; i < all->places; i++)
+            n += waiting_bytes(all->clients[i]);
+        oldest = n > LIMIT_SERVE_KEPT ? oldest_of_most(all) : NULL;
+        if (oldest)
+            serve_jobs_forget(oldest);
+    } while (oldest);
+}
+
 /* A holder that says that there is no such session is believed. One that cannot be asked, or a policy that is broken, leaves it where it is. */
 static enum serve_close close_end(const struct serve_job *j, bool ended)
 {
@@ -189,7 +246,7 @@ static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
                 &j->runner); /* it said that it is done, and its end comes after that */
         if (!serve_runner_over(&j->runner) && now_ns >= leaves_by(j))
             serve_runner_kill(&j->runner);
-        if (!serve_runner_over(&j->runner))
+        if (!serve_runner_over(&j->runner) || j->readers)
             return;
         if (!j->kept || now_ns > j->ended_ns + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS)
             serve_jobs_forget(j);
@@ -202,6 +259,7 @@ static void tick(struct serve_client *c, struct serve_job *j, uint64_t now_ns)
         c->all->rest_ns = now_ns + LIMIT_SERVE_REST_US * 1000;
         serve_measure_end(c, j, now_ns);
         note_session(c, j, now_ns);
+        serve_jobs_trim(c->all);
         return;
     }
     if (now_ns >= j->deadline_ns)
@@ -248,6 +306,7 @@ uint64_t serve_jobs_next(const struct serve_client *c, uint64_t now_ns)
         const bool held = j->ended_ns && serve_runner_held(&j->runner);
         const uint64_t at = held                                            ? c->all->rest_ns
                             : j->ended_ns && !serve_runner_over(&j->runner) ? leaves_by(j)
+                            : j->readers && j->ended_ns                     ? UINT64_MAX
                             : j->ended_ns
                                 ? j->kept ? j->ended_ns + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS : 0
                             : !serve_jobs_heard(c, j, now_ns) ? heard_from(c, j)

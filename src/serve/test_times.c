@@ -86,6 +86,49 @@ static void test_result(void)
     free(c);
 }
 
+/* A result of LEN bytes that its client was told of; there are no bytes. */
+static struct serve_job *keep(struct serve_client *c, size_t at, size_t len, uint64_t ended_ns)
+{
+    struct serve_job *j = &c->jobs[at];
+    *j = (struct serve_job){
+        .used = true, .kept = true, .runner = SERVE_RUNNER_INIT, .ended_ns = ended_ns};
+    j->runner.text.len = len;
+    return j;
+}
+
+static void test_large_results(void)
+{
+    struct serve_shared all = {0};
+    struct serve_client *few = waiting(&all, SERVE_RUN), *many = waiting(&all, SERVE_RUN),
+                        *more = waiting(&all, SERVE_RUN);
+    struct serve_client *const clients[] = {NULL, few, many, more};
+    all.clients = clients;
+    all.places = 4;
+    few->user = 1;
+    many->jobs[0].used = false;
+    const struct serve_job *own = keep(few, 1, LIMIT_SERVE_KEPT * 2 / 5, T0);
+    struct serve_job *sent = keep(many, 1, LIMIT_SERVE_KEPT / 4, T0 + S);
+    const struct serve_job *old = keep(more, 1, LIMIT_SERVE_KEPT / 4, T0 + 2 * S),
+                           *last = keep(many, 2, LIMIT_SERVE_KEPT / 4, T0 + 3 * S);
+    sent->readers = 1;
+    serve_jobs_trim(&all);
+    tap_ok(!old->used, "where results are too many bytes, the oldest of the user with most goes");
+    tap_ok(own->used, "what another user has stays, though it is older and the largest");
+    tap_ok(sent->used, "a result that is being sent stays");
+    tap_ok(last->used, "once they are not too many, the others stay");
+    sent->kept = false;
+    tap_eq_int(serve_jobs_next(many, T0 + S), T0 + 3 * S + LIMIT_SERVE_KEEP_MS * CLOCK_NS_PER_MS,
+               "nothing is due for a result that is being sent");
+    serve_jobs_tick(many, T0 + S);
+    tap_ok(sent->used, "a result that nobody else can ask for stays until it was sent");
+    sent->readers = 0;
+    serve_jobs_tick(many, T0 + S);
+    tap_ok(!sent->used, "a result that nobody else can ask for is forgotten once it was sent");
+    free(few);
+    free(many);
+    free(more);
+}
+
 static void test_idle_session(void)
 {
     static const char handle[SERVE_HANDLE + 1] = "mcp-aaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -396,6 +439,7 @@ int main(int argc, char **argv)
     test_long_run();
     test_session_in_the_making();
     test_result();
+    test_large_results();
     test_idle_session();
     test_given_up_session();
     test_killed_close();

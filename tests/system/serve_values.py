@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What clients of `cordon serve` may write where an argument is wanted: the right work comes of it, or a refusal that names the argument and what it may be.
-And a client that reads all the time, and never catches up.
+And clients that read all the time and never catch up, or ask for much at once.
 
 Usage: serve_values.py BUILD."""
 import json
+import re
 import sys
 import threading
 
 import tapsys
-from mcptest import Server, text
+from mcptest import Server, bytes_of, text
 from tapsys import Tap
 
 tap, programs = Tap(), tapsys.Programs(sys.argv[1])
@@ -139,6 +140,25 @@ def behind():
         tap.eq(got, count, "a client that never catches up with 160 MB of answers gets all of them")
 
 
+def peak(pid):
+    """MB that a process had at most."""
+    return int(re.search(rb"VmHWM:\s+(\d+) kB", bytes_of(pid, "status")).group(1)) / 1024
+
+
+def unread():
+    """One large result, asked for as often as a client may, and not read before all of that is with cordond."""
+    with Server(programs, "--profile", "standard", "--answer", "100ms") as s:
+        told = s.tool("execute_code", code="import sys, time\nfor out in (sys.stdout, sys.stderr):\n    out.write('\\1' * 99999)\ntime.sleep(1)")["structuredContent"]
+        job = told["job_id"]
+        while told["status"] == "running":
+            told = s.tool("wait_job", job_id=job)["structuredContent"]
+        before, numbers = peak(s.process.pid), range(1001, 1033)
+        s.write(b"".join(json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "wait_job", "arguments": {"job_id": job}}}).encode() + b"\n" for n in numbers))
+        s.until(lambda: len([n for n in numbers if n in s.replies]) == len(numbers))
+        tap.eq([n for n in numbers if (s.replies.get(n) or {}).get("result", {}).get("structuredContent") != told], [], "a client that asks for a large result 32 times at once gets it 32 times", told["status"])
+        tap.ok(peak(s.process.pid) < before + 20, "cordond does not hold it 32 times meanwhile", before, peak(s.process.pid))
+
+
 with Server(programs, "--profile", "standard") as server:
     one = server.tool("session", action="new")["structuredContent"]["session_id"]
     server.tool("write_file", session_id=one, path="digits", text="0123456789\n" * 10)
@@ -149,4 +169,5 @@ with Server(programs, "--profile", "standard") as server:
     as_announced(server)
     protocol(server)
 behind()
+unread()
 tap.done()
