@@ -209,9 +209,11 @@
 #define LIMIT_HTTP_BODY_MS     30000ULL   /* of a body */
 #define LIMIT_HTTP_IDLE_MS     60000ULL   /* a connection between two requests */
 #define LIMIT_HTTP_STALL_MS    60000ULL   /* a client that does not read; then it is dropped */
-#define LIMIT_HTTP_BEAT_MS     15000ULL   /* a stream on which nothing was said */
-#define LIMIT_HTTP_LINGER_MS   2000ULL /* after an answer that ends a connection, for its reader */
-#define LIMIT_HTTP_TOKEN_MIN   32      /* characters of a bearer token */
+#define LIMIT_HTTP_UNREAD      (128 * MIB) /* answers that clients have not read, all together */
+#define LIMIT_HTTP_UNREAD_MS   5000ULL /* and where there are more: one of them, then it is dropped */
+#define LIMIT_HTTP_BEAT_MS     15000ULL /* a stream on which nothing was said */
+#define LIMIT_HTTP_LINGER_MS   2000ULL  /* after an answer that ends a connection, for its reader */
+#define LIMIT_HTTP_TOKEN_MIN   32       /* characters of a bearer token */
 #define LIMIT_HTTP_TOKEN       512
 #define LIMIT_HTTP_NAMES       1024 /* characters of the names that --allow-host gives */
 

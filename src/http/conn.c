@@ -177,6 +177,7 @@ void http_conn_wrote(struct http_server *s, struct http_conn *c, size_t len)
     }
     buf_reset(&c->out);
     c->written = 0;
+    c->unread_ms = 0;
     if (c->state != HTTP_CONN_WRITING)
         return;
     c->state = c->q.close ? HTTP_CONN_LINGER : HTTP_CONN_HEAD;
@@ -228,12 +229,52 @@ static void begin_waiting(struct http_server *s)
     }
 }
 
+/* ---- what clients have not read ---- */
+
+static size_t unread(const struct http_conn *c)
+{
+    return c->state == HTTP_CONN_UNUSED || c->broken ? 0 : c->out.len - c->written;
+}
+
+bool http_server_behind(const struct http_server *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; s->owner->unread_max && i < s->top; i++)
+        n += unread(&s->conns[i]);
+    return n > s->owner->unread_max;
+}
+
+/* Many who do not read could fill the memory within the time that one has: where they are behind, it is less, and the largest answer goes
+ * first. When the next is due, in ms. */
+static uint64_t drop_unread(struct http_server *s)
+{
+    for (size_t i = 0; i < s->top; i++)
+        if (unread(&s->conns[i]) && !s->conns[i].unread_ms)
+            s->conns[i].unread_ms = s->now_ms;
+    while (http_server_behind(s)) {
+        struct http_conn *most = NULL;
+        uint64_t next = UINT64_MAX;
+        for (size_t i = 0; i < s->top; i++) {
+            struct http_conn *c = &s->conns[i];
+            const uint64_t until = c->unread_ms + LIMIT_HTTP_UNREAD_MS;
+            if (unread(c) && s->now_ms < until)
+                next = until < next ? until : next;
+            else if (unread(c) && (!most || unread(c) > unread(most)))
+                most = c;
+        }
+        if (!most)
+            return next;
+        most->broken = true;
+    }
+    return UINT64_MAX;
+}
+
 uint64_t http_server_tick(struct http_server *s)
 {
-    uint64_t next = UINT64_MAX;
     if (s->owner->tick)
         s->owner->tick(s->of);
     begin_waiting(s);
+    uint64_t next = drop_unread(s);
     for (size_t i = 0; i < s->top; i++) {
         struct http_conn *c = &s->conns[i];
         uint64_t at = UINT64_MAX;

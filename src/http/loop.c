@@ -132,7 +132,9 @@ static size_t watch(struct loop *l)
     size_t n = CONNS;
     l->p[LISTENER] = (struct pollfd){.fd = l->server->now_ms < l->accept_ms ? -1 : l->listener,
                                      .events = POLLIN};
-    l->p[LINK] = (struct pollfd){.fd = l->link->fd, .events = l->link->events(l->server->of)};
+    const short behind = http_server_behind(l->server) ? POLLIN : 0;
+    l->p[LINK] = (struct pollfd){.fd = l->link->fd,
+                                 .events = (short)(l->link->events(l->server->of) & ~behind)};
     for (size_t i = 0; i < l->server->top; i++) {
         const struct http_conn *c = &l->server->conns[i];
         if (c->state == HTTP_CONN_UNUSED)

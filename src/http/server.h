@@ -35,7 +35,8 @@ struct http_conn {
     struct http_head q;
     struct http_body decoder;
     uint64_t deadline_ms; /* of the state, or of the client's reading */
-    uint64_t turn;        /* while READY: who came before whom */
+    uint64_t unread_ms; /* since when there is something that it has not read; 0: it has read all */
+    uint64_t turn;      /* while READY: who came before whom */
     /* the owner's */
     void *work;        /* what is carried for the client, while WAITING */
     const void *route; /* what the path leads to */
@@ -45,6 +46,7 @@ struct http_conn {
 /* Whose requests they are; OF is its own object. */
 struct http_owner {
     size_t body_max, out_max; /* of one connection */
+    size_t unread_max;        /* that all clients together have not read; 0: not bounded */
     /* 0, or the status that refuses the request. Nothing of its body was read. */
     int (*admit)(void *of, struct http_conn *c);
     /* A request that is whole; it leaves READY. False: it waits for room, and is to be begun again. */
@@ -85,6 +87,9 @@ bool http_conn_reads(const struct http_conn *c);
 uint64_t http_server_tick(struct http_server *s);
 /* Who has been READY for the longest; NULL: nobody is. */
 struct http_conn *http_server_first(struct http_server *s);
+/* Whether clients have more to read than there may be: then nothing is taken that may be for them, and large answers that were not read
+ * for long go. */
+bool http_server_behind(const struct http_server *s);
 /* Every connection leaves. */
 void http_server_done(struct http_server *s);
 

@@ -105,6 +105,43 @@ static void test_slow_clients(void)
     http_server_done(&http->server);
 }
 
+/* A client that does not read an answer of LEN bytes; there are no bytes. */
+static struct http_conn *owed(size_t len)
+{
+    struct http_conn *c = says("");
+    c->out.len = len;
+    c->state = HTTP_CONN_WRITING;
+    c->deadline_ms = http->server.now_ms + LIMIT_HTTP_STALL_MS;
+    return c;
+}
+
+static void test_large_answers(void)
+{
+    at(T0);
+    struct http_conn *first = owed(LIMIT_HTTP_UNREAD / 2), *small = owed(100), *second, *third;
+    at(T0);
+    second = owed(LIMIT_HTTP_UNREAD / 2 - 100);
+    at(T0 + 1000);
+    at(T0 + 20000);
+    tap_ok(!http_server_behind(&http->server) && !first->broken,
+           "128 MiB of answers may wait for their readers for as long as one alone");
+    third = owed(1);
+    at(T0 + 20000);
+    tap_ok(
+        first->broken && !small->broken && !second->broken && !third->broken,
+        "of more than 128 MiB the largest answer that has waited for 5 seconds goes, and no other");
+    third->out.len = LIMIT_HTTP_UNREAD + 1;
+    at(T0 + 20001);
+    tap_ok(small->broken && second->broken && !third->broken && http_server_behind(&http->server),
+           "an answer that has waited for less than 5 seconds is not dropped for that");
+    http->server.now_ms = T0 + 20002;
+    tap_eq_int(http_server_tick(&http->server), T0 + 25000, "when its time is over is awaited");
+    at(T0 + 25000);
+    tap_ok(third->broken && !http_server_behind(&http->server),
+           "an answer that is not read for 5 seconds while others wait is dropped");
+    http_server_done(&http->server);
+}
+
 static void test_slow_second_head(void)
 {
     at(T0);
@@ -206,6 +243,7 @@ int main(void)
     if (!tap_ok(http, "a server without descriptors is made"))
         return tap_done();
     test_slow_clients();
+    test_large_answers();
     test_slow_second_head();
     test_streams();
     test_events();

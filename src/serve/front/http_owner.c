@@ -68,6 +68,7 @@ static bool room(void *of)
 
 static const struct http_owner owner = {.body_max = LIMIT_SERVE_LINE,
                                         .out_max = LIMIT_SERVE_OUT,
+                                        .unread_max = LIMIT_HTTP_UNREAD,
                                         .admit = admit,
                                         .begin = begin,
                                         .refuse = refuse,
