@@ -123,15 +123,18 @@ static bool accepts(const struct serve_server *s, uint64_t now_ns)
             !is_full(s));
 }
 
-/* Who waits at the socket when the time of the first is over; the next one has its own. */
+/* Who waits at the socket when the time of the first is over; the next one has its own. They are closed together, so that one who sees that
+ * and comes back at once is not among them. */
 static void turn_away(struct serve_server *s)
 {
-    for (int i = 0; i < LIMIT_SERVE_CLIENTS; i++) {
-        FD_AUTO sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-        if (sock < 0)
-            break;
-        s->all.figures.turned_away++;
-    }
+    int socks[LIMIT_SERVE_CLIENTS];
+    size_t n = 0;
+    while (n < LIMIT_SERVE_CLIENTS &&
+           (socks[n] = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        n++;
+    for (size_t i = 0; i < n; i++)
+        fd_close(socks[i]);
+    s->all.figures.turned_away += n;
     s->full_ns = 0;
 }
 
