@@ -165,10 +165,12 @@
     (48 * MIB) /* what a runner may print: both streams escaped, told twice */
 #define LIMIT_SERVE_SHOWN                                                                          \
     (8 * KIB) /* of what a run prints, and of its code: where a person is asked at the client */
-#define LIMIT_SERVE_FILE  (2 * MIB)   /* of a file, in one request to read or to write it */
-#define LIMIT_SERVE_OUT   (128 * MIB) /* answers that a client has not read yet */
-#define LIMIT_SERVE_HOLD  (8 * MIB)   /* beyond it nothing new is read from whoever caused them */
-#define LIMIT_SERVE_PIECE (32 * KIB)  /* of a body, in one packet: a socket takes it whole */
+#define LIMIT_SERVE_FILE (2 * MIB)   /* of a file, in one request to read or to write it */
+#define LIMIT_SERVE_OUT  (128 * MIB) /* answers that a client has not read yet */
+#define LIMIT_SERVE_ARRAY                                                                          \
+    (64 * MIB) /* answers to one array: they are copied together for the client */
+#define LIMIT_SERVE_HOLD  (8 * MIB)  /* beyond it nothing new is read from whoever caused them */
+#define LIMIT_SERVE_PIECE (32 * KIB) /* of a body, in one packet: a socket takes it whole */
 #define LIMIT_SERVE_TURN  64 /* packets of one front in a row: then cordond looks at all else */
 #define LIMIT_SERVE_ANSWER_MS                                                                      \
     45000ULL /* then a request is answered with a job: clients give up at 60 s */

@@ -118,10 +118,15 @@ class Wire:
         return before
 
     def exactly(self, n):
-        while len(self.rest) < n:
+        parts, have = [], 0  # joined once: an answer may be 64 MB
+        while have + len(self.rest) < n:
+            parts.append(self.rest)
+            have += len(self.rest)
+            self.rest = b""
             if not self.more():
+                self.rest = b"".join(parts)
                 return None
-        data, self.rest = self.rest[:n], self.rest[n:]
+        data, self.rest = b"".join([*parts, self.rest[:n - have]]), self.rest[n - have:]
         return data
 
     def send(self, data):

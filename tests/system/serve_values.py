@@ -10,7 +10,8 @@ import sys
 import threading
 
 import tapsys
-from mcptest import Server, bytes_of, text
+from httptest import Site
+from mcptest import Server, bytes_of, named, text
 from tapsys import Tap
 
 tap, programs = Tap(), tapsys.Programs(sys.argv[1])
@@ -159,6 +160,22 @@ def unread():
         tap.ok(peak(s.process.pid) < before + 20, "cordond does not hold it 32 times meanwhile", before, peak(s.process.pid))
 
 
+def large_array():
+    """Answers of some 14 MB each, to one array; others use the same front."""
+    with Site(programs, "--profile", "standard", "--answer", "1s", "--output", "1m") as site, site.connect() as c:
+        v = site.legacy("2025-03-26")
+        job = re.search("job-[a-z2-7]{26}", text(v.tool("execute_code", code="import sys, time\nfor out in (sys.stdout, sys.stderr):\n    out.write('\\1' * (1 << 20))\ntime.sleep(2)")))[0]
+        front = named(site.process.pid, "cordon-front")
+        ask = {"method": "tools/call", "params": {"name": "wait_job", "arguments": {"job_id": job}}}
+        r = c.ask(site.post([{"jsonrpc": "2.0", "id": n, **ask} for n in range(12)], **v.fields))
+        answers = {m["id"]: m for m in [m for _, m in r.seen if m][-1]}
+        refused = {m["error"]["message"] for m in answers.values() if "error" in m}
+        tap.eq((sorted(answers), refused), (list(range(12)), {"the answers to this array are more than 64 MiB; send its requests one by one"}),
+               "an array whose answers are too many bytes is answered, each request of it", {k: list(m) for k, m in answers.items()})
+        tap.ok(any("result" in m for m in answers.values()), "those that fit are there")
+        tap.eq(named(site.process.pid, "cordon-front"), front, "the front of all clients lives")
+
+
 with Server(programs, "--profile", "standard") as server:
     one = server.tool("session", action="new")["structuredContent"]["session_id"]
     server.tool("write_file", session_id=one, path="digits", text="0123456789\n" * 10)
@@ -170,4 +187,5 @@ with Server(programs, "--profile", "standard") as server:
     protocol(server)
 behind()
 unread()
+large_array()
 tap.done()

@@ -58,9 +58,19 @@ void serve_batch_less(struct serve_front *f, struct serve_batch *b)
     free(b);
 }
 
+/* Refusals have room behind the most: there are 32 of them at most. */
+static bool fits(const struct serve_batch *b, const struct buf *text)
+{
+    return text->len < 4 * KIB || b->text.len + text->len <= LIMIT_SERVE_ARRAY;
+}
+
 static void deliver(struct serve_front *f, const struct serve_reply *to, struct buf *text)
 {
-    if (to->batch) {
+    if (to->batch && !fits(to->batch, text)) {
+        serve_reply_error(f, to, SERVE_INTERNAL,
+                          "the answers to this array are more than 64 MiB; send its requests one "
+                          "by one");
+    } else if (to->batch) {
         note(f, buf_str(&to->batch->text, to->batch->text.len ? ", " : "["));
         note(f, buf_add(&to->batch->text, text->data, text->len));
         serve_batch_less(f, to->batch);
