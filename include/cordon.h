@@ -398,7 +398,8 @@ CORDON_API int cordon_client_start(const char *program, const char *const *optio
                                    struct cordon_client **ret_client, char *why);
 CORDON_API void cordon_client_close(struct cordon_client *c); /* its runs and sessions end */
 CORDON_API void cordon_client_patience(struct cordon_client *c, unsigned ms); /* 120000 */
-/* The call that runs gives up, and its run ends; without one, the next does. Safe in a signal handler. */
+/* The call that runs gives up, and its run ends; without one, the next does. Where the server does not take that within 2 s,
+ * the client is CORDON_CLIENT_GONE afterwards. Safe in a signal handler. */
 CORDON_API void cordon_client_cancel(struct cordon_client *c);
 CORDON_API const char *cordon_client_why(const struct cordon_client *c); /* of the last status */
 
@@ -450,7 +451,7 @@ CORDON_API int cordon_session_interrupt(struct cordon_session *s);
 CORDON_API int cordon_session_close(struct cordon_session *s);
 CORDON_API void cordon_session_free(struct cordon_session *s); /* the handle; the session stays */
 
-/* Borrowed from the answer. What is null, absent or of another type is NULL or false. */
+/* Borrowed from the answer. What is null, absent or of another type is NULL or false. RET_LEN may be NULL. */
 CORDON_API const char *cordon_answer_text(const struct cordon_answer *a); /* for a model to read */
 CORDON_API bool cordon_answer_is_error(const struct cordon_answer *a);
 CORDON_API const char *cordon_answer_raw(const struct cordon_answer *a, size_t *ret_len); /* JSON */

@@ -123,7 +123,8 @@ bool cordon_answer_is_error(const struct cordon_answer *a)
 
 const char *cordon_answer_raw(const struct cordon_answer *a, size_t *ret_len)
 {
-    *ret_len = a->raw_len;
+    if (ret_len)
+        *ret_len = a->raw_len;
     return a->raw;
 }
 
@@ -171,6 +172,7 @@ const char *cordon_answer_json(const struct cordon_answer *a, const char *field,
     if (!client_member(a->raw, a->raw_len, field, &v))
         return NULL;
     const size_t quote = v.kind == JSON_STRING;
-    *ret_len = v.len + 2 * quote;
+    if (ret_len)
+        *ret_len = v.len + 2 * quote;
     return v.text - quote;
 }

@@ -61,6 +61,8 @@ static int made(struct cordon_client *c, int status, struct cordon_client **ret,
 static int connect_to(struct cordon_client *c, const char *path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
+    if (!path)
+        return client_fail(c, CORDON_CLIENT_ARGUMENT, "no path of a socket");
     if (strlen(path) >= sizeof at.sun_path)
         return client_fail(c, CORDON_CLIENT_ARGUMENT, "%.200s: longer than a socket's path", path);
     memcpy(at.sun_path, path, strlen(path) + 1);
@@ -172,6 +174,7 @@ void cordon_client_close(struct cordon_client *c)
 {
     if (!c)
         return;
+    client_drop(c);
     if (c->fd >= 0)
         close(c->fd);
     if (c->pid && c->owner == getpid())

@@ -37,7 +37,7 @@ struct cordon_client {
     pid_t owner; /* a forked copy would take its parent's answers, and end its server */
     uint64_t number, patience_ns;
     atomic_bool cancelled;
-    bool gone;
+    bool gone, unheard; /* for good; because the server did not take that a call was given up */
     struct buf in;
     size_t looked; /* bytes of it that have no end of a line: a long one is looked through once */
     struct client_call *calls;
@@ -82,7 +82,10 @@ bool client_integer(const struct client_value *v, int64_t *ret);
 char *client_decode(const struct client_value *v, size_t *ret_len);
 
 /* ---- io.c ---- */
-int client_send(struct cordon_client *c, const struct buf *line);
+/* Waits for room PATIENCE_NS at most. */
+int client_send(struct cordon_client *c, const struct buf *line, uint64_t patience_ns);
+/* Whoever waits at the connection is told, a forked copy of it too, and what runs ends. */
+void client_drop(struct cordon_client *c);
 /* Reads until CALL is answered. */
 int client_receive(struct cordon_client *c, struct client_call *call);
 int client_fail(struct cordon_client *c, int status, const char *fmt, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines to and from the server. A caller that gives up is noticed wherever we wait, by a descriptor beside the connection.
  *
- * Waits: poll in until; the server; the client's patience; the server counts as gone
+ * Waits: poll in until; the server; the client's patience, 2 s for room to give up; the server counts as gone
  *        read in until; an eventfd that never blocks; none (EFD_NONBLOCK); nothing is read
  *        poll in client_lost; the end of a server that we started; 1 s; its last words are taken as they are */
 #include "client/inside.h"
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,13 +32,16 @@ int client_lost(struct cordon_client *c, const char *why)
 {
     char said[1000];
     ssize_t n = 0;
+    struct stat st;
     if (c->pid) { /* its last words come with its end */
         struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, c->pid, 0), .events = POLLIN};
         if (end.fd >= 0) {
             poll(&end, 1, 1000);
             close(end.fd);
         }
-        n = pread(c->words, said, sizeof said - 1, 0);
+        const off_t most = sizeof said - 1;
+        const off_t from = fstat(c->words, &st) == 0 && st.st_size > most ? st.st_size - most : 0;
+        n = pread(c->words, said, sizeof said - 1, from);
     }
     said[n > 0 ? n : 0] = 0;
     c->gone = true;
@@ -50,25 +54,33 @@ static int until(struct cordon_client *c, short events, uint64_t end_ns)
     for (;;) {
         struct pollfd at[2] = {{.fd = c->fd, .events = events}, {.fd = c->wake, .events = POLLIN}};
         const uint64_t now = clock_now_ns();
-        if (atomic_exchange(&c->cancelled, false)) {
-            uint64_t count;
-            (void)!read(c->wake, &count, sizeof count); /* it never blocks */
+        if (atomic_exchange(&c->cancelled, false))
             return client_fail(c, CORDON_CLIENT_CANCELLED, "cancelled");
-        }
         if (now >= end_ns)
             return client_lost(c, events == POLLIN ? "the server does not answer"
                                                    : "the server does not read");
         const uint64_t ms = (end_ns - now) / CLOCK_NS_PER_MS + 1;
         if (poll(at, 2, ms > 60000 ? 60000 : (int)ms) < 0 && errno != EINTR)
             return client_lost(c, strerror(errno));
-        if (at[0].revents)
+        uint64_t
+            count; /* the flag is set before it: it is told here, whether the flag was seen before or not */
+        if (at[1].revents)
+            (void)!read(c->wake, &count, sizeof count);
+        else if (at[0].revents)
             return 0;
     }
 }
 
-int client_send(struct cordon_client *c, const struct buf *line)
+void client_drop(struct cordon_client *c)
 {
-    const uint64_t end = clock_now_ns() + c->patience_ns;
+    c->gone = true;
+    if (c->fd >= 0 && c->owner == getpid())
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+int client_send(struct cordon_client *c, const struct buf *line, uint64_t patience_ns)
+{
+    const uint64_t end = clock_now_ns() + patience_ns;
     for (size_t at = 0; at < line->len;) {
         const ssize_t n = send(c->fd, line->data + at, line->len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n >= 0) {

@@ -31,7 +31,7 @@ def objects(archive, only=""):
 # all that conditions may call: copying, comparing, formatting into a buffer, two functions that take a double apart
 ALLOWED = r"(mem(cpy|move|set|cmp|chr)|str(len|chr|cmp|ncmp)|v?snprintf|frexp|ldexp|floor|ceil|log2|__.*|_ITM_.*|_GLOBAL_OFFSET_TABLE_)$"
 # and what the client may: memory, one socket, one process that it starts, to wait for these, and to know its own process from a forked copy
-CLIENT = (r"(malloc|calloc|realloc|free|abort|strtoll|strcspn|strerror|environ|stderr|v?f?printf|fputs?|fwrite|clock_gettime|syscall|socket|setsockopt|socketpair|connect|send|recv"
+CLIENT = (r"(malloc|calloc|realloc|free|abort|strtoll|strcspn|strerror|environ|stderr|v?f?printf|fputs?|fwrite|clock_gettime|syscall|socket|setsockopt|socketpair|connect|shutdown|send|recv|fstat(64)?"
           r"|poll|read|write|getpid|pread\d*|close|eventfd|memfd_create|posix_spawn\w*|sig(empty|add)set|kill|waitpid)$")
 # the monitor: memory, two functions of a double, random bytes for the key of its tables
 MONITOR = r"(calloc|realloc|free|exp|log|getentropy|abort|stderr|fprintf|strerror)$"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HELD 8
@@ -26,6 +27,9 @@ static struct {
 } held[HELD];
 
 static struct cordon_client *of_handler;
+
+static const char *const quick[] = {"--answer", "100ms",        "--timeout",    "10m", "--profile",
+                                    "standard", "--workspaces", "stdio,socket", NULL};
 
 static void on_signal(int number)
 {
@@ -162,6 +166,33 @@ static int forked(struct step *s)
     return pid < 0 || waitpid(pid, &status, 0) < 0 ? -1 : WEXITSTATUS(status);
 }
 
+/* Whether a client closes while a forked process has a copy of it, and its server ends by itself: it is killed after 15 s. */
+static int copied(struct step *s)
+{
+    struct cordon_client *c;
+    struct cordon_answer *a = NULL;
+    struct timespec began, ended;
+    int ends[2], r = cordon_client_start(NULL, quick, &c, NULL);
+    if (r || pipe(ends) < 0)
+        return r ? r : -1;
+    r = cordon_client_run(c, "1", NULL, &a);
+    cordon_answer_free(a);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        char none;
+        close(ends[1]);
+        _exit((int)read(ends[0], &none, 1)); /* until its parent is done */
+    }
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    cordon_client_close(c);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    close(ends[0]);
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    s->got = json_pack("{s:b}", "closed", ended.tv_sec - began.tv_sec < 14);
+    return r;
+}
+
 /* The method, by its name; an answer where it gives one. */
 static int carry_out(struct step *s, const char *method, struct cordon_session **made,
                      struct cordon_answer **ret)
@@ -186,6 +217,8 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
         r = 0;
     } else if (strcmp(method, "forked") == 0) {
         r = forked(s);
+    } else if (strcmp(method, "copied") == 0) {
+        r = copied(s);
     } else if (strcmp(method, "run") == 0) {
         r = cordon_client_run(s->client, text(s, "code"), &o, ret);
     } else if (strcmp(method, "wait") == 0) {
@@ -275,8 +308,6 @@ static void one(struct cordon_client *c, json_t *ask)
 
 int main(int argc, char **argv)
 {
-    const char *const quick[] = {"--answer", "100ms",        "--timeout",    "10m", "--profile",
-                                 "standard", "--workspaces", "stdio,socket", NULL};
     struct cordon_client *c;
     char why[CORDON_WHY_MAX], *line = NULL;
     size_t cap = 0;
