@@ -207,7 +207,7 @@ export declare class Session {
   readonly id: string;
   readonly expires_in_s: number | null;
   run(code: string, options?: SessionRunOptions): Promise<Result>;
-  put(path: string, data: Uint8Array | string): Promise<FileInfo>;
+  put(path: string, data: ArrayBufferView | ArrayBuffer | string): Promise<FileInfo>;
   get(path: string): Promise<Uint8Array>;
   list(path?: string): Promise<FileList>;
   search(pattern: string, options?: SearchOptions): Promise<FileMatches>;

@@ -83,6 +83,17 @@ function answer(kind, result) {
   return { ...structuredClone(FIELDS[kind]), ...content, text, is_error: Boolean(result.isError) };
 }
 
+/** The bytes of a file. Buffer.from would cut the numbers of other arrays to bytes, and take half a surrogate pair for another character. */
+function bytesOf(data) {
+  if (typeof data === "string") {
+    if (/\p{Surrogate}/u.test(data)) throw new TypeError("data has a lone surrogate");
+    return Buffer.from(data);
+  }
+  if (ArrayBuffer.isView(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return Buffer.from(data);
+  throw new TypeError("data is neither a string nor bytes (a Uint8Array, another view of an ArrayBuffer, or one itself)");
+}
+
 /** JSON.stringify writes null for these, which would be another value, or none of a limit. */
 function finite(name, value) {
   if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError(`${name} is ${value}, and JSON has no number for that`);
@@ -115,8 +126,9 @@ export class Client {
   #open() {
     if (this.#stream || this.#gone) return;
     const { socket, program, options } = this.#options;
+    if (socket === "") return this.#end("the path of the socket is empty"); // net would take it for a host
     if (socket !== null) {
-      const s = createConnection(socket);
+      const s = createConnection({ path: String(socket) }); // a text of digits would be a port
       this.#stream = { in: s, out: s, child: null };
       this.#ended = new Promise((done) => s.once("close", done));
       s.on("error", (e) => this.#end(`${socket}: ${e.message}; start it: cordon serve --socket ${socket}`));
@@ -217,22 +229,22 @@ export class Client {
 
   /** One request and its reply; one that is given up is cancelled. */
   async #ask(tool, args, { on_progress, signal }) {
+    signal?.throwIfAborted(); // what the caller said comes before what became of the server
     this.#open();
     if (this.#gone) throw new ServerGone(this.#gone);
-    signal?.throwIfAborted();
     const number = ++this.#number;
     const data = this.#request(number, tool, args, Boolean(on_progress));
     let late, abort;
     this.#hold(true);
     try {
       return await new Promise((reply, fail) => {
-        const wait = () => {
-          clearTimeout(late);
-          late = setTimeout(() => fail(new ServerGone(`no answer for ${this.#options.patience} ms`)), this.#options.patience);
-        };
         const stop = (error) => {
           this.#stream.out.write(this.#line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }));
           fail(error);
+        };
+        const wait = () => {
+          clearTimeout(late);
+          late = setTimeout(() => stop(new ServerGone(`no answer for ${this.#options.patience} ms`)), this.#options.patience);
         };
         const progress = ({ progress, message }) => {
           wait();
@@ -346,7 +358,7 @@ export class Session {
 
   /** Writes a file below /workspace, whole. What is refused throws Failed. */
   async put(path, data) {
-    return this.client._file("write_file", { session_id: this.id, path, text: Buffer.from(data).toString("base64") });
+    return this.client._file("write_file", { session_id: this.id, path, text: bytesOf(data).toString("base64") });
   }
 
   /** The bytes of a file below /workspace. What is refused throws Failed. */

@@ -19,7 +19,9 @@ module Cordon
   TEXTS = %w[stdout stderr job_id session_id data].freeze # fields that are worked on here: nothing else may be in them
   PATIENCE = 120 # seconds without an answer, after which the server counts as gone
   END_SECONDS = 15 # cordond takes at most 10 s to leave
-  private_constant :META, :REVISION, :MESSAGE_MAX, :REPLY_MAX, :DEPTH_MAX, :TEXTS, :PATIENCE, :END_SECONDS
+  GIVE_UP = 2 # seconds: a server that does not take within them that a call is given up loses its client
+  NUMBER_MAX = (1 << 63) - 1 # the server reads no larger one, and cuts a limit to its own
+  private_constant :META, :REVISION, :MESSAGE_MAX, :REPLY_MAX, :DEPTH_MAX, :TEXTS, :PATIENCE, :END_SECONDS, :GIVE_UP, :NUMBER_MAX
 
   # Whatever this library raises, but for wrong arguments and what a callback raises.
   class Error < StandardError; end
@@ -124,7 +126,8 @@ module Cordon
   end
 
   # A connection to `cordon serve`: to the socket of one that runs, or to one that is started for it, with options of
-  # `cordon serve` such as ["--profile", "standard"].
+  # `cordon serve` such as ["--profile", "standard"]. It is one socket, also to a server that we start: its end reaches the
+  # server where a forked process has a copy, and no write raises SIGPIPE in a program that has taken that signal back.
   class Client
     Call = Struct.new(:notes, :reply)
     private_constant :Call
@@ -161,12 +164,8 @@ module Cordon
 
     # Ends the connection, and with it this client's runs and sessions.
     def close
-      @state.synchronize do
-        @gone ||= "the client is closed"
-        @told.broadcast
-      end
-      @out.close unless @out.closed?
-      @in.close unless @in.closed?
+      @owner == Process.pid ? drop("the client is closed") : @gone ||= "the client is closed"
+      @connection.close unless @connection.closed?
       return unless @pid && @owner == Process.pid
 
       reap
@@ -229,25 +228,46 @@ module Cordon
 
     # --- the connection ---
 
+    # UNIXSocket.new takes a server whose queue is full for one that has answered.
     def connect(path)
-      @in = @out = UNIXSocket.new(path)
+      limit = now + @patience
+      @connection = Socket.new(:UNIX, :STREAM)
+      begin
+        @connection.connect_nonblock(Socket.pack_sockaddr_un(path))
+      rescue Errno::EAGAIN
+        raise if now >= limit
+
+        sleep 0.01
+        retry
+      end
     rescue SystemCallError => e
+      @connection&.close
       raise ServerGone, "#{path}: #{e.message}; start it: cordon serve --socket #{path}"
     end
 
     def start(program, options)
       own = options.any? { |o| o.start_with?("--answer") } ? [] : ["--answer", "1s"]
       @words = Tempfile.new("cordon-client").tap(&:unlink) # nothing is left of it, however our program ends
-      theirs, @out = IO.pipe
-      @in, ours = IO.pipe
+      @connection, theirs = UNIXSocket.pair
       # a session of its own: Control-C is for our program, which then cancels
-      @pid = Process.spawn(program, "serve", "--stdio", *own, *options, in: theirs, out: ours, err: @words.fileno, pgroup: true)
+      @pid = Process.spawn(program, "serve", "--stdio", *own, *options, in: theirs, out: theirs, err: @words.fileno, pgroup: true)
     rescue SystemCallError => e
       @words&.close!
+      @connection&.close
       raise ServerGone, "#{program}: #{e.message}; is Cordon installed?"
     ensure
       theirs&.close
-      ours&.close
+    end
+
+    # The connection is of no more use: who waits at it is told, and what runs ends.
+    def drop(why)
+      @state.synchronize do
+        @gone ||= why
+        @told.broadcast
+      end
+      @connection.shutdown unless @connection.closed?
+    rescue SystemCallError, IOError
+      nil # the server was faster
     end
 
     def reap
@@ -255,6 +275,8 @@ module Cordon
 
       Process.kill(:KILL, @pid)
       Process.wait(@pid)
+    rescue Errno::ESRCH, Errno::ECHILD
+      nil # the program has reaped it meanwhile
     end
 
     def now
@@ -278,22 +300,35 @@ module Cordon
         sleep 0.01 unless @ended
       end
       @ended
+    rescue Errno::ECHILD # the program reaps all its children itself
+      @ended = true
     end
 
-    def write(data)
-      limit = now + @patience
+    # Why it could not be sent; nil: it was. After half a message nothing can follow, so then the connection ends.
+    def transmit(data, seconds)
+      limit = now + seconds
+      sent = 0
       @writing.synchronize do
-        until data.empty?
-          done = @out.write_nonblock(data, exception: false)
+        while sent < data.bytesize
+          done = @connection.sendmsg_nonblock(data.byteslice(sent..), Socket::MSG_NOSIGNAL, exception: false)
           if done != :wait_writable
-            data = data.byteslice(done..)
-          elsif !IO.select(nil, [@out], nil, [limit - now, 0].max)
-            raise lost("the server does not read")
+            sent += done
+          elsif !IO.select(nil, [@connection], nil, [limit - now, 0].max)
+            return "the server does not read"
           end
         end
+        nil
+      ensure
+        drop("a message was given up in its middle") if sent.positive? && sent < data.bytesize
       end
     rescue SystemCallError, IOError => e
-      raise lost("the server is gone (#{e.message})")
+      "the server is gone (#{e.message})"
+    end
+
+    # Tells the server that nobody wants an answer. Where it does not take that, the connection ends, and with it what runs.
+    def give_up(data)
+      why = transmit(data, [GIVE_UP, @patience].min)
+      drop(why) if why
     end
 
     # --- messages ---
@@ -308,17 +343,29 @@ module Cordon
     def request(number, tool, arguments, progress)
       meta = { "#{META}protocolVersion" => REVISION, "#{META}clientCapabilities" => {} }
       meta["progressToken"] = number if progress
-      line({ jsonrpc: "2.0", id: number, method: "tools/call", params: { name: tool, arguments: arguments.compact, _meta: meta } })
+      given = arguments.compact.to_h { |name, value| [name, sent_as(name, value)] }
+      line({ jsonrpc: "2.0", id: number, method: "tools/call", params: { name: tool, arguments: given, _meta: meta } })
+    end
+
+    # An argument as it is sent; what cannot be is named.
+    def sent_as(name, value)
+      return value.clamp(-NUMBER_MAX, NUMBER_MAX) if value.is_a?(Integer)
+      return value unless value.is_a?(String)
+
+      value = value.encoding == Encoding::BINARY ? value.dup.force_encoding(Encoding::UTF_8) : value.encode(Encoding::UTF_8)
+      value.valid_encoding? ? value : raise(ArgumentError, "#{name} is not UTF-8")
+    rescue EncodingError => e
+      raise ArgumentError, "#{name} is not UTF-8 (#{e.message})"
     end
 
     def cancel(number)
-      write(line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }))
+      give_up(line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }))
     end
 
     # One look at what the server wrote; who waits is told. Only one thread is here at a time.
     def read(limit)
       why = nil
-      data = IO.select([@in], nil, nil, [limit - now, 0].max) && @in.read_nonblock(1 << 16, exception: false)
+      data = IO.select([@connection], nil, nil, [limit - now, 0].max) && @connection.read_nonblock(1 << 16, exception: false)
       data = "" if data == :wait_readable
       why = "the server ended" if data.nil? && now < limit
       take((data || "").b, why)
@@ -372,25 +419,34 @@ module Cordon
           return true if call.notes.any? || call.reply || @gone
           return false if now >= limit
 
-          @reading = true
+          @reading = Thread.current
         end
-        begin
-          read(limit)
-        ensure
-          @state.synchronize do
-            @reading = false
-            @told.broadcast
-          end
-        end
+        read(limit)
+      ensure # also where another thread raises in this one, as Timeout does
+        stop_reading if @reading == Thread.current
+      end
+    end
+
+    def stop_reading
+      @state.synchronize do
+        @reading = nil
+        @told.broadcast
       end
     end
 
     def ask(tool, arguments, on_progress)
       number, data, call = begin_call(tool, arguments, on_progress)
       answered = false
-      write(data)
+      why = transmit(data, @patience)
+      if why
+        drop(why)
+        raise lost(@gone)
+      end
       until call.reply
-        raise(lost("no answer for #{@patience} s")) unless await(call, now + @patience)
+        unless await(call, now + @patience)
+          cancel(number) # other calls may still be answered
+          raise lost("no answer for #{@patience} s")
+        end
 
         notes = @state.synchronize { call.notes.shift(call.notes.size) }
         notes.each { |note| on_progress&.call(note["progress"], note["message"].to_s) }
@@ -426,7 +482,7 @@ module Cordon
       told = { "stdout" => "", "stderr" => "" }
       job = nil
       finished = false
-      loop do
+      until finished # no `loop`, which would take StopIteration of a callback for its end
         result = result_of(ask(tool, arguments, on_progress))
         content = result["structuredContent"] || {}
         job = content["status"] == "running" ? content["job_id"] : nil
@@ -437,8 +493,8 @@ module Cordon
           next
         end
         finished = true
-        return answer(kind, result, check)
       end
+      answer(kind, result, check)
     rescue ServerGone, ProtocolError
       finished = true
       raise
@@ -477,7 +533,7 @@ module Cordon
 
     def abandon(job)
       number = @state.synchronize { @number += 1 }
-      write(request(number, "wait_job", { job_id: job, cancel: true }, false))
+      give_up(request(number, "wait_job", { job_id: job, cancel: true }, false))
     end
 
     def answer(kind, result, check)

@@ -66,6 +66,8 @@ def wrong(step, answer):
         bad = [] if fits(answer.get("raised"), step["raises"]) and "the driver" not in answer["raised"] else ["it raised " + str(answer.get("raised"))]
     else:
         bad = ["it raised " + answer["raised"]] if answer.get("raised") else []
+    if step.get("says", "") not in str(answer.get("message")):
+        bad.append(f"it says {answer.get('message')}")
     result = answer.get("result") or {}
     if isinstance(result, dict) and "hex" in result:
         result["base64"] = base64.b64encode(bytes.fromhex(result["hex"])).decode()

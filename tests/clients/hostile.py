@@ -3,6 +3,7 @@
 library's own, the program lives on, and what is not for the call does not reach it.
 
 Usage: hostile.py BUILD SOURCE LIBRARY. The server is this program, at a socket; for each request of a case it sends the next bytes."""
+import contextlib
 import fcntl
 import json
 import os
@@ -51,6 +52,7 @@ def progress(token, ms):
 
 
 RUN = {"do": "run", "args": {"code": "1", "on_output": "tell", "on_progress": "tell"}}
+GIVEN_UP = {"do": "run", "args": {"code": "1", "on_output": "cancel"}}
 PLAIN = {"do": "run", "args": {"code": "1"}}
 SESSION = {"do": "session", "as": "s"}
 MADE = lambda n: reply(n, structuredContent={"action": "new", "session_id": "s" * 20, "expires_in_s": 5})  # noqa: E731
@@ -89,6 +91,7 @@ CASES = [
       message(method="notifications/other", params={"progressToken": n, "progress": 1}) + progress(n, "soon") + progress(n, None) + progress(n, 7) + good(n)],
      ANSWER, lambda a: a["progress"] == [7]),
     ("progress that goes backwards, and nobody asked for", [PLAIN], [lambda n: progress(n, 500) + progress(n, 2) + progress(n, -2) + good(n)], ANSWER),
+    ("an end while a callback gives the run up", [GIVEN_UP], [lambda n: good(n, status="running", job_id="j", stdout="on") + b"END"], ("GivenUp", "AbortError", "Cancelled")),
     ("20000 notifications", [RUN], [lambda n: message(method="notifications/message", params={"data": "x" * 50}) * 20000 + good(n)], ANSWER),
     ("output of 20 MiB", [PLAIN], [lambda n: good(n, stdout=LARGE)], ANSWER, lambda a: a["result"]["stdout"] == LARGE),
     ("an answer in small pieces", [PLAIN], [lambda n: [bytes([b]) for b in good(n)]], ANSWER),
@@ -116,7 +119,8 @@ def serve(listener, script):
                 return
             if isinstance(said, bytes) and said.endswith(b"END"):
                 return
-        lines.read()  # until the client is gone
+        with contextlib.suppress(OSError):
+            lines.read()  # until the client is gone
 
 
 def judge(folder, name, steps, script, kinds, holds=lambda answer: True):
@@ -138,31 +142,66 @@ def judge(folder, name, steps, script, kinds, holds=lambda answer: True):
     path.unlink()
 
 
-# The connection that a process has without a client of its own: the server at it ends, and the next call makes another.
+# The connection that a process has without a client of its own: the server at it ends, after an answer or before, and the next call, or the one after it, makes another.
 AGAIN = {
-    "python": ["-c", "import cordon\ntry:\n    cordon.run('1')\nexcept cordon.ServerGone:\n    print(cordon.run('1').value)"],
+    "python": ["-c", "import cordon, sys\nif sys.argv[1:]:\n    cordon.run('1')\n    sys.stdin.readline()\ntry:\n    r = cordon.run('1')\nexcept cordon.ServerGone:\n    r = cordon.run('1')\nprint(r.value)"],
     "node": ["--input-type=module", "-e", f"""const {{ run, ServerGone }} = await import("{BUILD / 'bindings/node/index.js'}");
-        try {{ await run("1"); }} catch (e) {{ if (e instanceof ServerGone) console.log((await run("1")).value); }}"""],
-    "ruby": [f"-I{SOURCE / 'bindings/ruby'}", "-rcordon", "-e", "begin; Cordon.run('1'); rescue Cordon::ServerGone; puts Cordon.run('1').value; end"],
+        if (process.argv[1]) {{ await run("1"); await new Promise((on) => process.stdin.once("data", on)); process.stdin.destroy(); }}
+        try {{ console.log((await run("1")).value); }} catch (e) {{ if (e instanceof ServerGone) console.log((await run("1")).value); }}"""],
+    "ruby": [f"-I{SOURCE / 'bindings/ruby'}", "-rcordon", "-e",
+             "if ARGV[0]; Cordon.run('1'); $stdin.gets; end; begin; r = Cordon.run('1'); rescue Cordon::ServerGone; r = Cordon.run('1'); end; puts r.value"],
 }
 
 
-def again(folder):
+def again(folder, first, words, name):
     path = folder / "s"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        server = threading.Thread(target=lambda: (serve(listener, [lambda n: b"END"]), serve(listener, [good])), daemon=True)
-        server.start()
         head, _, more = driving.libraries(BUILD, SOURCE)[LIBRARY]
-        r = subprocess.run([head[0], *AGAIN[LIBRARY]], env={**os.environ, **more, "CORDON_SOCKET": str(path)}, capture_output=True, text=True, timeout=mcptest.PATIENCE)
-    tap.eq(r.stdout, "7\n", f"{LIBRARY}: a call without a client connects anew where the server was lost", r.stderr)
+        process = subprocess.Popen([head[0], *AGAIN[LIBRARY], *words], env={**os.environ, **more, "CORDON_SOCKET": str(path)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True)
+        serve(listener, [first])
+        process.stdin.write("\n")  # it has ended
+        process.stdin.flush()
+        threading.Thread(target=serve, args=(listener, [good]), daemon=True).start()
+        tap.eq(process.communicate(timeout=mcptest.PATIENCE)[0], "7\n", f"{LIBRARY}: a call without a client connects anew where the server was lost {name}")
+    path.unlink()
+
+
+def full(folder):
+    """A server that is slow, whose queue of connections is full: a client waits for its place. Node's own connect does not."""
+    path, before, answers = folder / "s", [], []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(0)
+        try:
+            while True:
+                before.append(socket.socket(socket.AF_UNIX))
+                before[-1].setblocking(False)
+                before[-1].connect(str(path))
+        except BlockingIOError:
+            before.pop().close()
+        driver = driving.Driver(driving.libraries(BUILD, SOURCE)[LIBRARY], str(path), dict(os.environ))
+        asked = threading.Thread(target=lambda: answers.append(driver.tell(PLAIN)))
+        asked.start()
+        tapsys.until(lambda: answers, 2)  # which must not come yet
+        for other in before:
+            listener.accept()[0].close()
+            other.close()
+        threading.Thread(target=serve, args=(listener, [good]), daemon=True).start()
+        asked.join(mcptest.PATIENCE)
+        tap.eq([(a.get("result") or {}).get("value") for a in answers], ["7"], f"{LIBRARY}: a server whose queue is full is waited for", answers)
+        driver.end()
+    path.unlink()
 
 
 with tempfile.TemporaryDirectory() as made:
+    if LIBRARY != "node":
+        full(pathlib.Path(made))
     if LIBRARY in AGAIN:
-        again(pathlib.Path(made))
-        (pathlib.Path(made) / "s").unlink()
+        again(pathlib.Path(made), lambda n: b"END", [], "in a call")
+        again(pathlib.Path(made), lambda n: good(n) + b"END", ["later"], "between two calls")
     for case in CASES:
         judge(pathlib.Path(made), *case)
 tap.done()

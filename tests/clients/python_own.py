@@ -4,9 +4,11 @@
 Usage: python_own.py BUILD SOURCE."""
 import asyncio
 import gc
+import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -92,6 +94,156 @@ def control_c():
         tap.eq(mcptest.gone(mcptest.named(os.getpid(), "cordon-runner")), [], "the run of a call that Control-C ended has ended, too")
 
 
+def stopped():
+    """Control-C reaches the caller also where the server has stopped reading in the middle of what it is told."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with cordon.Client(patience=5) as c:
+        c.run("1")
+        fronts = mcptest.named(os.getpid(), "cordon-front")
+        for pid in fronts:
+            os.kill(pid, signal.SIGSTOP)
+
+        def interrupt():
+            mcptest.appears(lambda: c._writing.locked())
+            os.kill(os.getpid(), signal.SIGINT)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            c.run("#" * 3_000_000)
+            ended = "nothing"
+        except (KeyboardInterrupt, cordon.Error) as e:
+            ended = repr(e)
+        thread.join()
+        for pid in fronts:
+            os.kill(pid, signal.SIGCONT)
+        tap.eq(ended, "KeyboardInterrupt()", "Control-C ends a call to a server that does not read, as Control-C")
+
+
+def handled(handler):
+    """How a call of a session ends in which the main thread is when HANDLER of a signal runs there."""
+    with cordon.Client(options=["--answer", "10m"], patience=10) as c:
+        s = c.session()
+        signal.signal(signal.SIGUSR1, lambda *_: handler(s))
+
+        def tell():
+            mcptest.appears(lambda: mcptest.named(os.getpid(), "cordon-runner") and c._reading)
+            os.kill(os.getpid(), signal.SIGUSR1)
+        thread = threading.Thread(target=tell)
+        thread.start()
+        try:
+            return s.run(FOREVER).reason or ""
+        except (RuntimeError, cordon.Error) as e:
+            return str(e)
+        finally:
+            thread.join()
+
+
+def begun_and_interrupted(session):
+    try:
+        session.interrupt()
+        return True
+    except cordon.Failed:  # nothing runs in it yet
+        return False
+
+
+def handlers():
+    said = handled(lambda s: s.interrupt())
+    tap.ok("signal handler" in said or "KeyboardInterrupt" in said, "a call in a signal handler is refused at once, and says what to do instead", said)
+    said = handled(lambda s: threading.Thread(target=mcptest.appears, args=(lambda: begun_and_interrupted(s),)).start())
+    tap.ok("KeyboardInterrupt" in said, "a thread that a signal handler starts interrupts the call", said)
+
+
+def scripted(path, count, stays=True):
+    """A server that takes COUNT requests, sends their answers at once, and then waits for its client's end, or ends."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as lines:
+            numbers = [json.loads(line)["id"] for _, line in zip(range(count), lines)]
+            connection.sendall(b"".join(json.dumps({"jsonrpc": "2.0", "id": n, "result": {"content": [], "structuredContent": {"status": "ok", "value": str(n)}}}).encode() + b"\n"
+                                        for n in numbers))
+            if stays:
+                lines.read()
+
+
+def interrupted():
+    """Two answers come at once, and an exception of a signal handler ends the thread that reads them: the other has its own."""
+    path = pathlib.Path(os.environ["CORDON_STATE"]) / "interrupted"
+    server = scripted(path, 2)
+    next(server)
+    threading.Thread(target=lambda: next(server, None), daemon=True).start()
+    real, ends = cordon._client.protocol.message_of, []
+
+    def once(line):
+        if not ends:
+            ends.append("a thread")
+            raise KeyboardInterrupt
+        return real(line)
+
+    def work():
+        try:
+            ends.append(c.run("1").value)
+        except (KeyboardInterrupt, cordon.Error) as e:
+            ends.append(type(e).__name__)
+    cordon._client.protocol.message_of = once
+    with cordon.Client(str(path), patience=10) as c:
+        workers = [threading.Thread(target=work) for _ in range(2)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+    cordon._client.protocol.message_of = real
+    tap.ok("KeyboardInterrupt" in ends and {"1", "2"} & {*ends}, "Control-C in the thread that reads does not lose the answer of another", ends)
+
+
+def numbers():
+    digits = "9" * 5000  # more than Python reads at once
+    with cordon.Client() as c:
+        for sign in ("", "-"):
+            got = c.eval(f"ctx['n'] {sign or '+'} 1", f'{{"n": {sign}{digits}}}').value
+            tap.ok(got == int(f"{sign}1") * 10 ** 5000, f"an integer of 5001 digits is a result, {sign or 'with no sign'}")
+        tap.eq(c.run("1").value, "1", "the client goes on after it")
+        for what, make, word in (("a number that no JSON has", lambda: c.run("1", timeout_ms=1j), "timeout_ms"), ("bytes for a program", lambda: c.run(b"1"), "code")):
+            try:
+                make()
+                tap.ok(False, f"{what} is refused by the name of the argument")
+            except TypeError as e:
+                tap.ok(word in str(e), f"{what} is refused by the name of the argument", e)
+
+
+def pipes():
+    """A program that has taken SIGPIPE back, as those do that are used in pipelines of a shell."""
+    words = "import cordon, signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nc = cordon.Client(options=['--profile', 'nonesuch'])\nc._process.wait()\n" \
+        "try:\n    c.run('1')\nexcept cordon.ServerGone:\n    print('gone')"
+    r = subprocess.run(["/usr/bin/python3", "-c", words], env={**os.environ, "PYTHONPATH": str(BUILD / "bindings/python")}, capture_output=True, text=True,
+                       timeout=mcptest.PATIENCE)
+    tap.eq((r.returncode, r.stdout), (0, "gone\n"), "a server that is gone does not end a program by SIGPIPE", r.stderr)
+
+
+def let_go():
+    """What cordon.run connected to and lost is not kept until the program ends."""
+    os.environ["CORDON_SOCKET"] = str(path := pathlib.Path(os.environ["CORDON_STATE"]) / "lost")
+    counts = []
+    for _ in range(4):
+        server = scripted(path, 1, stays=False)
+        next(server)
+        thread = threading.Thread(target=lambda: next(server, None))
+        thread.start()
+        cordon.run("1")
+        thread.join()
+        try:
+            cordon.run("1")
+            tap.ok(False, "a server that ended is not answered by")
+        except cordon.ServerGone:
+            pass
+        path.unlink()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    del os.environ["CORDON_SOCKET"]
+    tap.eq(counts[1:], counts[:1] * 3, "a connection of cordon.run that was lost leaves no descriptor")
+
+
 def defaults():
     tap.eq(cordon.run("6 * 7").value, "42", "cordon.run starts a server and runs")
     first = cordon.default()
@@ -131,7 +283,8 @@ def mistakes():
         try:
             c.run("'\ud800'")
             tap.ok(False, "a lone surrogate is refused before it is sent")
-        except UnicodeEncodeError:
+        except UnicodeEncodeError as e:
+            tap.ok("code is not Unicode" in str(e), "a lone surrogate is refused by the name of its argument", e)
             tap.eq(c.run("3").value, "3", "a lone surrogate is refused before it is sent, and the client goes on")
     try:
         c.run("1")
@@ -160,6 +313,24 @@ async def tasks():
         tap.ok("nonesuch" in str(e), "aio: an option that the server refuses is told in words", e)
 
 
+def loops():
+    async def opened():
+        await c.__aenter__()
+        return (await c.run("1")).value
+
+    async def used():
+        try:
+            return (await c.run("1")).value
+        except (RuntimeError, cordon.Error) as e:
+            return str(e)
+    c = cordon.aio.Client(patience=5)
+    first = asyncio.new_event_loop()
+    tap.eq(first.run_until_complete(opened()), "1", "aio: a client is opened in an event loop")
+    tap.ok("event loop" in asyncio.run(used()), "aio: in another event loop it says so at once")
+    first.run_until_complete(c.close())
+    first.close()
+
+
 def imports():
     from cordon import Schema, compile_condition
     tap.ok(compile_condition("ctx['a'] > 1", Schema(["a"]))({"a": 2}) is True, "the conditions are where they were: from cordon import compile_condition")
@@ -174,6 +345,13 @@ def imports():
 
 
 imports()
+numbers()
+interrupted()
+stopped()
+handlers()
+pipes()
+loops()
+let_go()
 threads()
 closing()
 control_c()

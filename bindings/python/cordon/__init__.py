@@ -49,9 +49,23 @@ def default() -> "Client":
     from ._client import Client
     with _default_lock:
         if _default is None or _default._pid != os.getpid() or _default._gone:
-            _default = Client(os.environ.get("CORDON_SOCKET"))
-            atexit.register(_default.close)
+            _default = Client(os.environ.get("CORDON_SOCKET"))  # one that was lost is let go, and its descriptors with it
         return _default
+
+
+def _close() -> None:
+    if _default is not None:
+        _default.close()
+
+
+def _forked() -> None:
+    """Another thread of the parent may have been in default()."""
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
+atexit.register(_close)
+os.register_at_fork(after_in_child=_forked)
 
 
 def run(code: str, *, language: Optional[str] = None, session_id: Optional[str] = None, timeout_ms: Optional[int] = None,

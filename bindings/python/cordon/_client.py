@@ -2,7 +2,12 @@
 """The client that blocks. Any number of threads may call it: whoever waits for an answer reads, for the others too; the
 callbacks of a call run in the thread that made it. No thread is started here.
 
-Waits: for an answer and for room to write PATIENCE seconds at most, for the end of a server that we started END seconds."""
+A connection is one socket, also to a server that we start: its end reaches whoever waits at it, in a forked copy too, and no
+write raises SIGPIPE in a program that has taken that signal back.
+
+Waits: for a place in a server's queue, for an answer and for room to write PATIENCE seconds at most, for room to say that a call is given up GIVE_UP seconds,
+for the end of a server that we started END seconds."""
+import collections
 import contextlib
 import os
 import select
@@ -11,7 +16,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Dict, IO, List, Optional, Sequence, Type, Union
+from typing import Any, Deque, Dict, IO, List, Optional, Sequence, Type, Union
 from types import TracebackType
 
 from . import _protocol as protocol
@@ -19,6 +24,7 @@ from ._protocol import Ask, OnOutput, OnProgress, Steps
 from ._results import Evaluation, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, ServerGone, SessionInfo, SnapshotInfo
 
 END = 15.0  # cordond takes at most 10 s to leave
+GIVE_UP = 2.0  # a server that does not take within it that a call is given up loses its client
 
 
 class _Call:
@@ -41,12 +47,13 @@ class Client:
         self._patience, self._number, self._rest = patience, 0, bytearray()
         self._calls: Dict[int, _Call] = {}
         self._state = threading.Condition()
-        self._reading, self._gone = False, ""
-        self._writing = threading.Lock()
+        self._lines: Deque[bytearray] = collections.deque()
+        self._reading, self._gone = 0, ""  # the thread that reads
+        self._writing, self._writer = threading.Lock(), 0
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._socket: Optional[sockets.socket] = None
         self._errors: Optional[IO[bytes]] = None
-        self._pid = os.getpid()
+        self._pid, self._closed = os.getpid(), False
         if socket is not None:
             self._connect(socket)
         else:
@@ -55,56 +62,63 @@ class Client:
     # --- the connection ---
 
     def _connect(self, path: str) -> None:
+        end = time.monotonic() + self._patience
         self._socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
-        try:
-            self._socket.settimeout(self._patience)
-            self._socket.connect(path)
-        except OSError as e:
-            self._socket.close()
-            raise ServerGone(f"{path}: {e.strerror or e}; start it: cordon serve --socket {path}") from None
         self._socket.setblocking(False)
-        self._in = self._out = self._socket.fileno()
+        while True:
+            try:
+                return self._socket.connect(path)
+            except OSError as e:
+                if not isinstance(e, BlockingIOError) or time.monotonic() >= end:
+                    self._socket.close()
+                    raise ServerGone(f"{path}: {e.strerror or e}; start it: cordon serve --socket {path}") from None
+            time.sleep(protocol.AGAIN)  # its queue is full, which no poll waits for
 
     def _start(self, words: List[str]) -> None:
         self._errors = tempfile.TemporaryFile()
+        self._socket, theirs = sockets.socketpair()
+        self._socket.setblocking(False)
         try:  # a session of its own: Control-C is for our program, which then cancels
-            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True)
+            with theirs:
+                self._process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=self._errors, start_new_session=True)
         except OSError as e:
             self._errors.close()
+            self._socket.close()
             raise ServerGone(f"{words[0]}: {e.strerror or e}; is Cordon installed?") from None
-        assert self._process.stdin and self._process.stdout
-        self._in, self._out = self._process.stdout.fileno(), self._process.stdin.fileno()
-        os.set_blocking(self._in, False)
-        os.set_blocking(self._out, False)
 
     def close(self) -> None:
         """Ends the connection, and with it this client's runs and sessions."""
-        with self._state:
+        if os.getpid() != self._pid:  # a forked copy: connection and server are our parent's, and its lock may never be free
             self._gone = self._gone or "the client is closed"
-            self._state.notify_all()
+            if self._socket:
+                self._socket.close()
+            return
+        self._closed = True
+        self._drop("the client is closed")
         if self._socket:
-            if os.getpid() == self._pid:  # a thread that waits keeps it open, and would wait on
-                with contextlib.suppress(OSError):
-                    self._socket.shutdown(sockets.SHUT_RDWR)
             self._socket.close()
-        elif self._process and self._process.stdin and self._process.stdout:
-            self._process.stdin.close()
-            self._process.stdout.close()
-            if os.getpid() != self._pid:  # a forked copy: the server is our parent's
-                return
+        if self._process:
             try:
                 self._process.wait(END)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-            if self._errors:
-                self._errors.close()
+        if self._errors:
+            self._errors.close()
+
+    def _drop(self, why: str) -> None:
+        """The connection is of no more use: who waits at it is told, and what runs ends."""
+        with self._state:
+            self._gone = self._gone or why
+            self._state.notify_all()
+        if self._socket:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(sockets.SHUT_RDWR)
 
     def __del__(self) -> None:
-        """Of a client that was forgotten the server ends, too: subprocess keeps one that runs, and with it our ends of its pipes."""
-        process = getattr(self, "_process", None)
-        for pipe in (process.stdin, process.stdout) if process else ():
-            pipe.close()
+        """Of a client that was forgotten the server ends, too."""
+        if getattr(self, "_socket", None):
+            self._socket.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -113,52 +127,73 @@ class Client:
         self.close()
 
     def _lost(self, why: str) -> ServerGone:
-        if self._errors and not self._errors.closed and self._process:
-            try:  # its exit status and last words come with its end
+        if self._errors and self._process and not self._closed:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # its last words come with its end
                 self._process.wait(1)
-            except subprocess.TimeoutExpired:
-                pass
-            self._errors.seek(0)
-            why += ": " + self._errors.read().decode(errors="replace").strip()[-1000:]
+            with contextlib.suppress(ValueError):  # another thread has closed it meanwhile
+                why = protocol.with_words(why, self._errors)
         return ServerGone(why)
 
-    def _write(self, data: bytes) -> None:
-        end = time.monotonic() + self._patience
-        with self._writing:
-            while data:
+    def _send(self, data: bytes, seconds: float) -> str:
+        """Why it could not be sent; "": it was. After half a message nothing can follow, so then the connection ends."""
+        end, sent = time.monotonic() + seconds, 0
+        if not self._writing.acquire(timeout=seconds):
+            return "the server does not read"
+        try:
+            self._writer = threading.get_ident()
+            view, why = memoryview(data), ""
+            while sent < len(data) and not why:
                 try:
-                    data = data[os.write(self._out, data):]
+                    sent += self._socket.send(view[sent:], sockets.MSG_NOSIGNAL) if self._socket else 0
                 except BlockingIOError:
-                    if not _ready(self._out, select.POLLOUT, end):
-                        raise self._lost("the server does not read") from None
+                    why = "" if _ready(self._socket, select.POLLOUT, end) else "the server does not read"
                 except OSError as e:
-                    raise self._lost(f"the server is gone ({e.strerror})") from None
+                    why = f"the server is gone ({e.strerror})"
+            return why
+        finally:
+            if 0 < sent < len(data):
+                self._drop("a message was given up in its middle")
+            self._writer = 0
+            self._writing.release()
+
+    def _give_up(self, data: bytes) -> None:
+        """Tells the server that nobody wants an answer. Where it does not take that, the connection ends, and with it what runs."""
+        why = self._send(data, min(GIVE_UP, self._patience))
+        if why:
+            self._drop(why)
 
     # --- calls ---
 
     def _read(self, end: float) -> None:
-        """One look at what the server wrote; who waits is told. Only one thread is here at a time."""
-        why = ""
-        try:
-            data = os.read(self._in, 1 << 16) if _ready(self._in, select.POLLIN, end) else None
-            why = "the server ended" if data == b"" else ""
-        except BlockingIOError:
-            data = None
-        except OSError as e:
-            data, why = b"", f"the server is gone ({e.strerror})"
-        self._rest += data or b""
-        lines = []
-        if data and b"\n" in data:  # a long line comes in many parts, and is looked through once
-            *lines, self._rest = self._rest.split(b"\n")
+        """One look at what the server wrote; who waits is told. Only one thread is here at a time. An exception of a signal
+        handler may end it anywhere: a line is kept until it was told, so that the calls of other threads get theirs."""
+        why = "" if self._lines else self._take(end)
         with self._state:
             self._gone = self._gone or why
             try:
-                for line in lines:
-                    self._dispatch(protocol.message_of(line))
+                while self._lines:
+                    self._dispatch(protocol.message_of(self._lines[0]))
+                    self._lines.popleft()
                 if len(self._rest) > protocol.REPLY_MAX:
                     raise ValueError("it is longer than 64 MiB")
             except ValueError as e:
+                self._lines.clear()
                 self._gone = self._gone or f"what the server said is no message ({e})"
+
+    def _take(self, end: float) -> str:
+        """Lines that came until END; why none can come any more."""
+        try:
+            data = self._socket.recv(1 << 16) if self._socket and _ready(self._socket, select.POLLIN, end) else None
+        except BlockingIOError:
+            data = None
+        except OSError as e:
+            return f"the server is gone ({e.strerror})"
+        self._rest += data or b""
+        if data and b"\n" in data:  # a long line comes in many parts, and is looked through once
+            *lines, rest = self._rest.split(b"\n")
+            self._lines.extend(lines)
+            self._rest = rest
+        return "the server ended" if data == b"" else ""
 
     def _dispatch(self, message: Dict[str, Any]) -> None:
         told, number = protocol.progress_of(message), protocol.reply_number(message)
@@ -171,25 +206,29 @@ class Client:
 
     def _wait(self, call: _Call, end: float) -> bool:
         """Until something came for this call: True. False: nothing did until END."""
+        me = threading.get_ident()
         while True:
-            with self._state:
-                while self._reading and not call.notes and not call.reply and not self._gone and time.monotonic() < end:
-                    self._state.wait(max(0.0, end - time.monotonic()))
-                if call.notes or call.reply or self._gone:
-                    return True
-                if time.monotonic() >= end:
-                    return False
-                self._reading = True
             try:
+                with self._state:
+                    while self._reading and not call.notes and not call.reply and not self._gone and time.monotonic() < end:
+                        self._state.wait(max(0.0, end - time.monotonic()))
+                    if call.notes or call.reply or self._gone:
+                        return True
+                    if time.monotonic() >= end:
+                        return False
+                    self._reading = me
                 self._read(end)
             finally:
-                with self._state:
-                    self._reading = False
-                    self._state.notify_all()
+                if self._reading == me:
+                    with self._state:
+                        self._reading = 0
+                        self._state.notify_all()
 
     def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
         if os.getpid() != self._pid:  # it would take its parent's answers
             raise ServerGone("the client is of the process that made it: a forked one makes its own")
+        if threading.get_ident() in (self._reading, self._writer):  # it would wait for itself
+            raise RuntimeError("a signal handler cannot make a call in the middle of one: raise an exception in it, or call from a thread that it starts")
         call = _Call()
         with self._state:
             if self._gone:
@@ -199,9 +238,13 @@ class Client:
             data = protocol.request(number, ask, on_progress is not None)
             self._calls[number] = call
         try:
-            self._write(data)
+            why = self._send(data, self._patience)
+            if why:
+                self._drop(why)
+                raise self._lost(self._gone)
             while True:
                 if not self._wait(call, time.monotonic() + self._patience):
+                    self._give_up(protocol.cancel(number))  # other calls may still be answered
                     raise self._lost(f"no answer for {self._patience:g} s")
                 with self._state:
                     notes, call.notes = call.notes, []
@@ -216,7 +259,7 @@ class Client:
         except ServerGone:
             raise
         except BaseException:  # Control-C, or a callback that raised: nobody wants the answer any more
-            self._write(protocol.cancel(number))
+            self._give_up(protocol.cancel(number))
             raise
         finally:
             with self._state:
@@ -235,7 +278,7 @@ class Client:
                 with self._state:
                     self._number += 1
                     number = self._number
-                self._write(protocol.request(number, left, False))
+                self._give_up(protocol.request(number, left, False))
             raise
         return steps.result
 
@@ -352,7 +395,9 @@ class Session:
         self.close()
 
 
-def _ready(fd: int, event: int, end: float) -> bool:
-    poll = select.poll()
-    poll.register(fd, event)
+def _ready(at: Optional[sockets.socket], event: int, end: float) -> bool:
+    poll, number = select.poll(), at.fileno() if at else -1
+    if number < 0:  # closed by another thread, which tells why
+        return True
+    poll.register(number, event)
     return bool(poll.poll(max(0, int((end - time.monotonic()) * 1000))))

@@ -4,7 +4,8 @@ import base64
 import binascii
 import json
 import math
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+import os
+from typing import Any, Callable, Dict, IO, List, Optional, Tuple, Union
 
 from ._results import Evaluation, Failed, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, Results, SessionInfo, SnapshotInfo
 
@@ -14,6 +15,10 @@ MESSAGE_MAX = 4 << 20  # bytes of one message; the server reads no longer one
 REPLY_MAX = 64 << 20  # bytes of a line of the server that we read
 TEXTS = ("stdout", "stderr", "job_id", "session_id", "data")  # fields that are worked on here: nothing else may be in them
 ANSWER = "1s"  # a server that we start answers so often how a run stands
+NUMBER_MAX = (1 << 63) - 1  # the server reads no larger one, and cuts a limit to its own
+DIGITS = 4000  # of an integer that Python reads at once: 3.11 has a limit of 4300
+DIGITS_MAX = 100000  # of one that we read; a condition computes with less
+AGAIN = 0.01  # seconds between two looks at a queue of connections that is full
 PATIENCE = 120.0  # seconds without an answer, after which the server counts as gone
 
 OnOutput = Callable[[str, str], Any]
@@ -33,26 +38,64 @@ def request(number: int, ask: Ask, progress: bool) -> bytes:
     if progress:
         meta["progressToken"] = number
     tool, arguments = ask
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name, value in given.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}, and JSON has no number for that")
+    given = {name: _sent(name, value) for name, value in arguments.items() if value is not None}
     return _line({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": given, "_meta": meta}})
+
+
+def _sent(name: str, value: Any) -> Any:
+    """An argument as it is sent; what cannot be is named."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name} is {value}, and JSON has no number for that")
+    if isinstance(value, int) and abs(value) > NUMBER_MAX:
+        return NUMBER_MAX if value > 0 else -NUMBER_MAX
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as e:
+            raise UnicodeEncodeError(e.encoding, e.object, e.start, e.end, f"{name} is not Unicode: {e.reason}") from None
+    if not isinstance(value, (str, int, float, list, tuple, dict)):  # of these the server says what is wrong
+        raise TypeError(f"{name} is a {type(value).__name__}; give a text, a number or a truth value")
+    return value
 
 
 def cancel(number: int) -> bytes:
     return _line({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
 
 
+def with_words(why: str, errors: IO[bytes]) -> str:
+    """WHY, and the last of what a server that we started wrote as errors: through the same position, which is not moved here."""
+    size = os.fstat(errors.fileno()).st_size
+    said = os.pread(errors.fileno(), 4000, max(0, size - 4000)).decode(errors="replace").strip()[-1000:]
+    return f"{why}: {said}" if said else why
+
+
 def message_of(line: Union[bytes, bytearray]) -> Dict[str, Any]:
     """A line of the server, which may say anything. What is no message raises ValueError."""
+    text = line.decode()
     try:
-        message = json.loads(line.decode())
+        try:
+            message = json.loads(text)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # an integer of more digits than Python reads at once
+            message = json.loads(text, parse_int=_integer)
     except RecursionError:
         raise ValueError("it is too deep") from None
     if not isinstance(message, dict):
         raise ValueError("it is no object")
     return message
+
+
+def _integer(digits: str) -> int:
+    if len(digits) <= DIGITS:
+        return int(digits)
+    if len(digits) > DIGITS_MAX:
+        raise ValueError(f"a number of {len(digits)} digits")
+    value, rest = 0, digits.lstrip("-")
+    for at in range(0, len(rest), DIGITS):
+        part = rest[at:at + DIGITS]
+        value = value * 10 ** len(part) + int(part)
+    return -value if digits.startswith("-") else value
 
 
 def progress_of(message: Dict[str, Any]) -> Optional[Tuple[int, int, str]]:

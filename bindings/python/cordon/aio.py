@@ -2,9 +2,10 @@
 """The same client for asyncio: `async with cordon.aio.Client() as c: await c.run(...)`. A task that is cancelled cancels its
 run. Callbacks run in the event loop and are not awaited.
 
-Waits: for an answer PATIENCE seconds at most, for the end of a server that we started END seconds."""
+Waits: for a place in a server's queue and for an answer PATIENCE seconds at most, for the end of a server that we started END seconds."""
 import asyncio
 import contextlib
+import socket as sockets
 import tempfile
 from typing import Any, Dict, IO, List, Optional, Sequence, Tuple, Type, Union
 from types import TracebackType
@@ -32,19 +33,47 @@ class Client:
         limit = protocol.REPLY_MAX
         try:
             if self._path is not None:
-                source, self._out = await asyncio.wait_for(asyncio.open_unix_connection(self._path, limit=limit), self._patience)
+                source, self._out = await self._connect(self._path, limit)
             else:
-                self._errors = tempfile.TemporaryFile()
-                self._process = await asyncio.create_subprocess_exec(*self._words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                                                                     stderr=self._errors, start_new_session=True, limit=limit)
-                assert self._process.stdin and self._process.stdout
-                source, self._out = self._process.stdout, self._process.stdin
-        except (OSError, asyncio.TimeoutError) as e:
+                source, self._out = await self._start(limit)
+        except OSError as e:
             if self._errors:
                 self._errors.close()
-            raise ServerGone(f"{self._path or self._words[0]}: {getattr(e, 'strerror', None) or 'no answer'}") from None
+            hint = "is Cordon installed?" if self._path is None else f"start it: cordon serve --socket {self._path}"
+            raise ServerGone(f"{self._words[0] if self._path is None else self._path}: {e.strerror or e}; {hint}") from None
         self._reader = asyncio.get_running_loop().create_task(self._read(source))
         return self
+
+    async def _connect(self, path: str, limit: int) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The loop's own connect takes a server whose queue is full for one that has answered."""
+        end = asyncio.get_running_loop().time() + self._patience
+        connection = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        try:
+            connection.setblocking(False)
+            while True:
+                try:
+                    connection.connect(path)
+                    return await asyncio.open_unix_connection(sock=connection, limit=limit)
+                except BlockingIOError:
+                    if asyncio.get_running_loop().time() >= end:
+                        raise
+                await asyncio.sleep(protocol.AGAIN)
+        except BaseException:
+            connection.close()
+            raise
+
+    async def _start(self, limit: int) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """One socket, as _client has it."""
+        self._errors = tempfile.TemporaryFile()
+        ours, theirs = sockets.socketpair()
+        try:
+            with theirs:
+                self._process = await asyncio.create_subprocess_exec(*self._words, stdin=theirs, stdout=theirs, stderr=self._errors,
+                                                                     start_new_session=True)
+            return await asyncio.open_unix_connection(sock=ours, limit=limit)
+        except BaseException:  # a task that is cancelled, too: the server ends with its connection
+            ours.close()
+            raise
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         await self.close()
@@ -53,9 +82,11 @@ class Client:
         """Ends the connection, and with it this client's runs and sessions."""
         self._end("the client is closed")
         if self._reader:
+            with contextlib.suppress(OSError):  # a forked copy does not keep it open
+                self._out.get_extra_info("socket").shutdown(sockets.SHUT_RDWR)
+            self._out.transport.abort()
             self._reader.cancel()
             await asyncio.wait([self._reader])
-            self._out.close()
         if self._process:
             try:
                 await asyncio.wait_for(self._process.wait(), END)
@@ -85,12 +116,13 @@ class Client:
             why = f"what the server said is no message ({e})"
         except OSError as e:
             why = f"the server is gone ({e})"
+        except Exception as e:  # nobody else would be told that nothing is read any more
+            why = f"the client failed ({e!r})"
         if self._errors:
             if self._process:  # its last words come with its end
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._process.wait(), 1)
-            self._errors.seek(0)
-            why += ": " + self._errors.read().decode(errors="replace").strip()[-1000:]
+            why = protocol.with_words(why, self._errors)
         self._end(why)
 
     def _dispatch(self, message: Dict[str, Any]) -> None:
@@ -100,6 +132,10 @@ class Client:
         if told and future and on_progress and not future.done():
             try:
                 on_progress(told[1], told[2])
+            except StopIteration as e:  # no future takes it: what a coroutine makes of one
+                error = RuntimeError("a callback raised StopIteration")
+                error.__cause__ = e
+                future.set_exception(error)
             except BaseException as e:  # the caller's own: it ends the call, not the connection
                 future.set_exception(e)
         elif future and not told and not future.done():
@@ -126,6 +162,8 @@ class Client:
     async def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
         if self._gone or not self._reader:
             raise ServerGone(self._gone or "async with is missing: the client is not open")
+        if self._reader.get_loop() is not asyncio.get_running_loop():  # nobody reads there any more
+            raise RuntimeError("the client is of the event loop that opened it: another one opens its own")
         self._number += 1
         number = self._number
         future: "asyncio.Future[Dict[str, Any]]" = asyncio.get_running_loop().create_future()
@@ -136,6 +174,8 @@ class Client:
             reply: Dict[str, Any] = await self._within(future, f"no answer for {self._patience:g} s")
             return reply
         except ServerGone:
+            if not self._gone:  # it does not answer this call, and may answer others
+                self._out.write(protocol.cancel(number))
             raise
         except BaseException:  # the task was cancelled, or a callback raised: nobody wants the answer any more
             self._out.write(protocol.cancel(number))

@@ -7,7 +7,7 @@ const client = new Client(process.argv[2] === "-" ? { options: ["--answer", "100
 const held = {};
 /** How the arguments of a case are given to a method. */
 const CALLS = {
-  put: (place, { path, data }) => place.put(path, Buffer.from(data, "base64")),
+  put: (place, { path, data, view, text }) => place.put(path, text ?? bytes(data, view)),
   get: (place, { path }) => place.get(path),
   list: (place, { path }) => place.list(path),
   search: (place, { pattern, ...options }) => place.search(pattern, options),
@@ -17,6 +17,12 @@ const CALLS = {
   check: (place, { code, ...options }) => place.check(code, options),
   wait: (place, { job_id, ...options }) => place.wait(job_id, options),
 };
+
+/** The bytes of a text in base64, seen as an array of another kind where VIEW names one. */
+function bytes(data, view) {
+  const all = new Uint8Array(Buffer.from(data, "base64"));
+  return view ? new globalThis[view](all.buffer) : all;
+}
 
 async function step(ask) {
   const place = ask.on ? held[ask.on] : client;

@@ -16,12 +16,15 @@ class GivenUp(Exception):
     pass
 
 
+RAISED = {"cancel": GivenUp, "stop": StopIteration}
+
+
 def plain(value):
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name != "raw"}
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
-    return value if isinstance(value, list) else None
+    return value if isinstance(value, (list, dict)) else None
 
 
 def forked(client):
@@ -38,18 +41,40 @@ def forked(client):
         raise cordon.ServerGone("in the forked process")
 
 
+async def copied(kind):
+    """Whether a client of KIND closes while a forked process has a copy of it, and its server ends by itself, unkilled."""
+    client, (end, ours) = kind(options=OPTIONS), os.pipe()
+    asynchronous = kind is cordon.aio.Client
+    if asynchronous:
+        await client.__aenter__()
+    (await client.run("1")) if asynchronous else client.run("1")
+    pid = os.fork()
+    if pid == 0:
+        os.close(ours)
+        os.read(end, 1)  # until its parent is done
+        os._exit(0)
+    (await client.close()) if asynchronous else client.close()
+    os.close(ours)
+    os.waitpid(pid, 0)
+    os.close(end)
+    return {"closed": client._process.returncode == 0}
+
+
 async def step(client, held, ask, serve):
     """SERVE: how an answer that may have to be awaited is awaited."""
     place = held[ask["on"]] if "on" in ask else client
     seen, args, heard = {"output": [], "progress": [], "interrupted": None}, dict(ask.get("args", {})), args_of(ask)
+    hears = args.get("on_progress")
 
     def on_output(stream, text):
         seen["output"].append(text)
-        if heard == "cancel":
-            raise GivenUp("given up")
+        if heard in RAISED:
+            raise RAISED[heard]("given up")
 
     def on_progress(ms, message):
         seen["progress"].append(ms)
+        if hears == "stop":
+            raise StopIteration
         if seen["output"] and not seen["interrupted"]:
             seen["interrupted"] = place.interrupt() or True
             if inspect.isawaitable(seen["interrupted"]):
@@ -61,7 +86,7 @@ async def step(client, held, ask, serve):
     if "on_progress" in args:
         args["on_progress"] = on_progress
     try:
-        value = forked(client) if ask["do"] == "forked" else await serve(getattr(place, ask["do"])(**args))
+        value = forked(client) if ask["do"] == "forked" else await copied(type(client)) if ask["do"] == "copied" else await serve(getattr(place, ask["do"])(**args))
     except Exception as e:
         return {"raised": type(e).__name__, "message": str(e), "result": plain(getattr(e, "result", None))}
     if isinstance(value, (cordon.Session, cordon.aio.Session)):

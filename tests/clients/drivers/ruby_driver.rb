@@ -23,6 +23,26 @@ def forked(client)
   raise Cordon::ServerGone, "in the forked process" if $?.exitstatus == 3
 end
 
+OPTIONS = ["--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"].freeze
+
+# Whether a client closes while a forked process has a copy of it, and its server ends by itself: it is killed after 15 s.
+def copied
+  client = Cordon::Client.new(options: OPTIONS)
+  client.run("1")
+  ours, theirs = IO.pipe
+  pid = fork do
+    theirs.close
+    ours.read # until its parent is done
+    exit!(0)
+  end
+  began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  client.close
+  { closed: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began < 15 }
+ensure
+  theirs.close
+  Process.wait(pid)
+end
+
 def step(client, held, ask)
   place = ask["on"] ? held[ask["on"]] : client
   args = (ask["args"] || {}).transform_keys(&:to_sym)
@@ -33,9 +53,13 @@ def step(client, held, ask)
   args[:on_output] = lambda do |_stream, text|
     output << text
     raise GivenUp if heard == "cancel"
+    raise StopIteration if heard == "stop"
   end if heard
+  hears = args[:on_progress]
   args[:on_progress] = lambda do |ms, _message|
     progress << ms
+    raise StopIteration if hears == "stop"
+
     if output.any? && !interrupted
       interrupted = true
       place.interrupt
@@ -45,7 +69,7 @@ def step(client, held, ask)
   first << args.delete(:context) if ask["do"] == "eval"
   first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path) && ask["do"] != "search"
   first << args.delete(:snapshot) if ask["do"] == "restore"
-  value = ask["do"] == "forked" ? forked(client) : place.public_send(ask["do"], *first, **args)
+  value = ask["do"] == "forked" ? forked(client) : ask["do"] == "copied" ? copied : place.public_send(ask["do"], *first, **args)
   if value.is_a?(Cordon::Session)
     held[ask["as"]] = value
     value = { id: value.id, expires_in_s: value.expires_in_s }
@@ -57,7 +81,7 @@ rescue StandardError => e
 end
 
 socket = ARGV[0] == "-" ? {} : { socket: ARGV[0] }
-Cordon::Client.open(options: ["--answer", "100ms", "--timeout", "10m", "--profile", "standard", "--workspaces", "stdio,socket"], **socket) do |client|
+Cordon::Client.open(options: OPTIONS, **socket) do |client|
   held = {}
   while (line = $stdin.gets)
     puts JSON.generate(step(client, held, JSON.parse(line)))
