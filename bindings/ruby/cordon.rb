@@ -166,10 +166,10 @@ module Cordon
     def close
       @owner == Process.pid ? drop("the client is closed") : @gone ||= "the client is closed"
       @connection.close unless @connection.closed?
-      return unless @pid && @owner == Process.pid
+      return unless @pid && @owner == Process.pid && !@closed
 
+      @closed = true
       reap
-      @pid = nil
       @words.close!
     end
 
@@ -284,12 +284,16 @@ module Cordon
     end
 
     def lost(why)
-      if @pid # its last words come with its end
-        ended_within(1)
-        said = @words.pread(@words.size, 0).force_encoding("UTF-8").scrub.strip # the server writes through the same position
-        why = "#{why}: #{said[-1000..] || said}" unless said.empty?
-      end
-      ServerGone.new(why)
+      said = @pid && !@closed ? last_words : ""
+      ServerGone.new(said.empty? ? why : "#{why}: #{said[-1000..] || said}")
+    end
+
+    # They come with its end, and are read beside its own position. Another thread may close the client meanwhile.
+    def last_words
+      ended_within(1)
+      @words.pread(@words.size, 0).force_encoding("UTF-8").scrub.strip
+    rescue SystemCallError, IOError
+      ""
     end
 
     # Whether the server that we started has ended, and was reaped.

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import sys
+import threading
 
 import cordon
 import cordon.aio
@@ -60,6 +61,26 @@ async def copied(kind):
     return {"closed": client._process.returncode == 0}
 
 
+def closing():
+    """How the calls of six threads end when the client is closed that they share."""
+    client, begun, ends = cordon.Client(options=OPTIONS), threading.Semaphore(0), set()
+
+    def work():
+        try:
+            client.run("print('on', flush=True)\nwhile True: pass", on_output=lambda *_: begun.release())
+        except Exception as e:
+            ends.add(f"{type(e).__name__}: {e}")
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        begun.acquire()
+    client.close()
+    for thread in threads:
+        thread.join()
+    return {"ends": [*ends]}
+
+
 async def step(client, held, ask, serve):
     """SERVE: how an answer that may have to be awaited is awaited."""
     place = held[ask["on"]] if "on" in ask else client
@@ -86,7 +107,11 @@ async def step(client, held, ask, serve):
     if "on_progress" in args:
         args["on_progress"] = on_progress
     try:
-        value = forked(client) if ask["do"] == "forked" else await copied(type(client)) if ask["do"] == "copied" else await serve(getattr(place, ask["do"])(**args))
+        if ask["do"] == "copied":
+            value = await copied(type(client))
+        else:
+            own = {"forked": lambda: forked(client), "closing": closing}.get(ask["do"])
+            value = own() if own else await serve(getattr(place, ask["do"])(**args))
     except Exception as e:
         return {"raised": type(e).__name__, "message": str(e), "result": plain(getattr(e, "result", None))}
     if isinstance(value, (cordon.Session, cordon.aio.Session)):

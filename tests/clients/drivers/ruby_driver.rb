@@ -43,6 +43,22 @@ ensure
   Process.wait(pid)
 end
 
+# How the calls of six threads end when the client is closed that they share.
+def closing
+  client = Cordon::Client.new(options: OPTIONS)
+  begun = Queue.new
+  threads = Array.new(6) do
+    Thread.new do
+      client.run("print('on', flush=True)\nwhile True: pass", on_output: ->(*) { begun << true })
+    rescue StandardError => e
+      "#{e.class.name.split('::').last}: #{e.message}"
+    end
+  end
+  6.times { begun.pop }
+  client.close
+  { ends: threads.map(&:value).uniq }
+end
+
 def step(client, held, ask)
   place = ask["on"] ? held[ask["on"]] : client
   args = (ask["args"] || {}).transform_keys(&:to_sym)
@@ -69,7 +85,12 @@ def step(client, held, ask)
   first << args.delete(:context) if ask["do"] == "eval"
   first = [args.delete(:path), args.delete(:data)&.unpack1("m")].compact if args.key?(:path) && ask["do"] != "search"
   first << args.delete(:snapshot) if ask["do"] == "restore"
-  value = ask["do"] == "forked" ? forked(client) : ask["do"] == "copied" ? copied : place.public_send(ask["do"], *first, **args)
+  value = case ask["do"]
+          when "forked" then forked(client)
+          when "copied" then copied
+          when "closing" then closing
+          else place.public_send(ask["do"], *first, **args)
+          end
   if value.is_a?(Cordon::Session)
     held[ask["as"]] = value
     value = { id: value.id, expires_in_s: value.expires_in_s }
