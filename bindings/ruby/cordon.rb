@@ -310,23 +310,24 @@ module Cordon
 
     # Why it could not be sent; nil: it was. After half a message nothing can follow, so then the connection ends.
     def transmit(data, seconds)
-      limit = now + seconds
       sent = 0
+      why = nil
+      limit = now + seconds
       @writing.synchronize do
-        while sent < data.bytesize
+        while sent < data.bytesize && !why
           done = @connection.sendmsg_nonblock(data.byteslice(sent..), Socket::MSG_NOSIGNAL, exception: false)
           if done != :wait_writable
             sent += done
           elsif !IO.select(nil, [@connection], nil, [limit - now, 0].max)
-            return "the server does not read"
+            why = "the server does not read"
           end
         end
-        nil
+        why
+      rescue SystemCallError, IOError => e
+        why = "the server is gone (#{e.message})"
       ensure
-        drop("a message was given up in its middle") if sent.positive? && sent < data.bytesize
+        drop(why || "a message was given up in its middle") if sent.positive? && sent < data.bytesize
       end
-    rescue SystemCallError, IOError => e
-      "the server is gone (#{e.message})"
     end
 
     # Tells the server that nobody wants an answer. Where it does not take that, the connection ends, and with it what runs.

@@ -136,12 +136,12 @@ class Client:
 
     def _send(self, data: bytes, seconds: float) -> str:
         """Why it could not be sent; "": it was. After half a message nothing can follow, so then the connection ends."""
-        end, sent = time.monotonic() + seconds, 0
+        end, sent, why = time.monotonic() + seconds, 0, ""
         if not self._writing.acquire(timeout=seconds):
             return "the server does not read"
         try:
             self._writer = threading.get_ident()
-            view, why = memoryview(data), ""
+            view = memoryview(data)
             while sent < len(data) and not why:
                 try:
                     sent += self._socket.send(view[sent:], sockets.MSG_NOSIGNAL) if self._socket else 0
@@ -152,7 +152,7 @@ class Client:
             return why
         finally:
             if 0 < sent < len(data):
-                self._drop("a message was given up in its middle")
+                self._drop(why or "a message was given up in its middle")
             self._writer = 0
             self._writing.release()
 
