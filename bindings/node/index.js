@@ -137,10 +137,11 @@ export class Client {
       const own = options.some((o) => o.startsWith("--answer")) ? [] : ["--answer", "1s"];
       // a session of its own: Control-C is for our program
       const child = spawn(program, ["serve", "--stdio", ...own, ...options], { stdio: "pipe", detached: true });
+      child.on("error", (e) => this.#end(`${program}: ${e.message}; is Cordon installed?`));
+      if (!child.stderr) return this.#end(`${program}: cannot be started; are there descriptors left?`); // it has no streams then
       this.#stream = { in: child.stdout, out: child.stdin, child };
       this.#ended = new Promise((done) => child.once("close", done).once("error", done));
       child.stderr.on("data", (data) => (this.#words = (this.#words + data).slice(-1000)));
-      child.on("error", (e) => this.#end(`${program}: ${e.message}; is Cordon installed?`));
       child.on("close", () => this.#end("the server ended"));
       child.stdin.on("error", () => {}); // its end tells why
     }

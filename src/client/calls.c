@@ -2,15 +2,13 @@
 /* One method: its request, a job that is followed to its end, and what is said to the server where the caller gives up. */
 #include "client/inside.h"
 
-#include "base/clock.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define META       "io.modelcontextprotocol/"
-#define GIVE_UP_NS (2 * CLOCK_NS_PER_S) /* for a server to take that a call is given up */
+#define META "io.modelcontextprotocol/"
 
 struct following {
     const struct cordon_run_options *o;
@@ -43,19 +41,18 @@ static void write_arguments(struct jsonw *j, const struct client_arg *args, size
     jsonw_close(j, '}');
 }
 
-static int end_message(struct cordon_client *c, struct jsonw *j, uint64_t patience_ns)
+static int end_message(struct cordon_client *c, struct jsonw *j, bool giving_up)
 {
     jsonw_close(j, '}');
     int r = j->bad ? j->bad : buf_str(j->out, "\n");
     if (r == ERR_LIMIT)
         return client_fail(c, CORDON_CLIENT_ARGUMENT, "a message has at most 4 MiB");
     return r < 0 ? client_fail(c, CORDON_CLIENT_MEMORY, "no memory")
-                 : client_send(c, j->out, patience_ns);
+                 : client_send(c, j->out, giving_up);
 }
 
 static int send_call(struct cordon_client *c, uint64_t number, const char *tool,
-                     const struct client_arg *args, size_t count, bool progress,
-                     uint64_t patience_ns)
+                     const struct client_arg *args, size_t count, bool progress, bool giving_up)
 {
     struct buf out;
     struct jsonw j = {.out = &out};
@@ -73,7 +70,7 @@ static int send_call(struct cordon_client *c, uint64_t number, const char *tool,
         jsonw_int(&j, "progressToken", (int64_t)number);
     jsonw_close(&j, '}');
     jsonw_close(&j, '}');
-    const int r = end_message(c, &j, patience_ns);
+    const int r = end_message(c, &j, giving_up);
     buf_done(&out);
     return r;
 }
@@ -85,18 +82,17 @@ static void give_up(struct cordon_client *c, uint64_t number, const char *job)
     struct buf out;
     struct jsonw j = {.out = &out};
     char why[sizeof c->why];
-    const uint64_t most = c->patience_ns < GIVE_UP_NS ? c->patience_ns : GIVE_UP_NS;
     memcpy(why, c->why, sizeof why);
     buf_init(&out, 4096);
     open_message(&j, "notifications/cancelled");
     jsonw_open(&j, "params", '{');
     jsonw_int(&j, "requestId", (int64_t)number);
     jsonw_close(&j, '}');
-    int r = end_message(c, &j, most);
+    int r = end_message(c, &j, true);
     const struct client_arg args[] = {{.name = "job_id", .text = job},
                                       {.name = "cancel", .flag = true}};
     if (r == 0 && job[0])
-        r = send_call(c, ++c->number, "wait_job", args, 2, false, most);
+        r = send_call(c, ++c->number, "wait_job", args, 2, false, true);
     if (r)
         client_drop(c);
     buf_done(&out);
@@ -113,7 +109,7 @@ static int ask(struct cordon_client *c, const char *tool, const struct client_ar
     *call = (struct client_call){
         .number = ++c->number, .watch = progress ? f->o : NULL, .outer = c->calls};
     c->calls = call;
-    int r = send_call(c, call->number, tool, args, count, progress, c->patience_ns);
+    int r = send_call(c, call->number, tool, args, count, progress, false);
     if (r == 0)
         r = client_receive(c, call);
     c->calls = call->outer;

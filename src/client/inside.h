@@ -82,8 +82,8 @@ bool client_integer(const struct client_value *v, int64_t *ret);
 char *client_decode(const struct client_value *v, size_t *ret_len);
 
 /* ---- io.c ---- */
-/* Waits for room PATIENCE_NS at most. */
-int client_send(struct cordon_client *c, const struct buf *line, uint64_t patience_ns);
+/* Waits for room, and reads what comes meanwhile. GIVING_UP: not for long, and no cancel ends it. */
+int client_send(struct cordon_client *c, const struct buf *line, bool giving_up);
 /* Whoever waits at the connection is told, a forked copy of it too, and what runs ends. */
 void client_drop(struct cordon_client *c);
 /* Reads until CALL is answered. */

@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define GIVE_UP_NS (2 * CLOCK_NS_PER_S) /* for a server to take that a call is given up */
+
 int client_fail(struct cordon_client *c, int status, const char *fmt, ...)
 {
     va_list ap;
@@ -48,19 +50,19 @@ int client_lost(struct cordon_client *c, const char *why)
     return client_fail(c, CORDON_CLIENT_GONE, "%.100s%s%s", why, said[0] ? ": " : "", said);
 }
 
-/* 0: EVENTS can be done. */
-static int until(struct cordon_client *c, short events, uint64_t end_ns)
+/* 0: EVENTS can be done. HEEDS: a cancel ends it. */
+static int until(struct cordon_client *c, short events, uint64_t end_ns, bool heeds)
 {
     for (;;) {
         struct pollfd at[2] = {{.fd = c->fd, .events = events}, {.fd = c->wake, .events = POLLIN}};
         const uint64_t now = clock_now_ns();
-        if (atomic_exchange(&c->cancelled, false))
+        if (heeds && atomic_exchange(&c->cancelled, false))
             return client_fail(c, CORDON_CLIENT_CANCELLED, "cancelled");
         if (now >= end_ns)
             return client_lost(c, events == POLLIN ? "the server does not answer"
                                                    : "the server does not read");
         const uint64_t ms = (end_ns - now) / CLOCK_NS_PER_MS + 1;
-        if (poll(at, 2, ms > 60000 ? 60000 : (int)ms) < 0 && errno != EINTR)
+        if (poll(at, heeds ? 2 : 1, ms > 60000 ? 60000 : (int)ms) < 0 && errno != EINTR)
             return client_lost(c, strerror(errno));
         uint64_t
             count; /* the flag is set before it: it is told here, whether the flag was seen before or not */
@@ -76,26 +78,6 @@ void client_drop(struct cordon_client *c)
     c->gone = true;
     if (c->fd >= 0 && c->owner == getpid())
         shutdown(c->fd, SHUT_RDWR);
-}
-
-int client_send(struct cordon_client *c, const struct buf *line, uint64_t patience_ns)
-{
-    const uint64_t end = clock_now_ns() + patience_ns;
-    for (size_t at = 0; at < line->len;) {
-        const ssize_t n = send(c->fd, line->data + at, line->len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n >= 0) {
-            at += (size_t)n;
-            continue;
-        }
-        if (errno != EAGAIN && errno != EINTR)
-            return client_lost(c, "the server is gone");
-        const int r = until(c, POLLOUT, end);
-        if (r == CORDON_CLIENT_CANCELLED && at) /* half a message: nothing can follow it */
-            return client_lost(c, "cancelled in the middle of a message");
-        if (r)
-            return r;
-    }
-    return 0;
 }
 
 /* ---- what came ---- */
@@ -193,6 +175,29 @@ static int read_more(struct cordon_client *c)
     return 0;
 }
 
+int client_send(struct cordon_client *c, const struct buf *line, bool giving_up)
+{
+    const bool shorter = giving_up && c->patience_ns > GIVE_UP_NS;
+    const uint64_t end = clock_now_ns() + (shorter ? GIVE_UP_NS : c->patience_ns);
+    for (size_t at = 0; at < line->len;) {
+        const ssize_t n = send(c->fd, line->data + at, line->len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            at += (size_t)n;
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR)
+            return client_lost(c, "the server is gone");
+        int r = until(c, POLLOUT | POLLIN, end, !giving_up);
+        if (r == 0) /* a server whose answers nobody takes does not read either */
+            r = read_more(c);
+        if (r == CORDON_CLIENT_CANCELLED && at) /* half a message: nothing can follow it */
+            return client_lost(c, "cancelled in the middle of a message");
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 int client_receive(struct cordon_client *c, struct client_call *call)
 {
     uint64_t end = clock_now_ns() + c->patience_ns;
@@ -206,7 +211,7 @@ int client_receive(struct cordon_client *c, struct client_call *call)
             end = clock_now_ns() + c->patience_ns;
             continue;
         }
-        r = until(c, POLLIN, end);
+        r = until(c, POLLIN, end, true);
         if (r == 0)
             r = read_more(c);
         if (r)

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pathlib
+import resource
 import socket
 import struct
 import subprocess
@@ -201,8 +202,21 @@ def full(folder):
     path.unlink()
 
 
+def starved():
+    """A program that has no descriptor left for a server: Node then gives a process without streams."""
+    words = f"""import {{ openSync }} from "node:fs";
+        const {{ Client }} = await import("{BUILD / 'bindings/node/index.js'}");
+        try {{ for (;;) openSync("/dev/null"); }} catch {{}}
+        try {{ await new Client().run("1"); }} catch (e) {{ console.log(e.name); }}"""
+    r = subprocess.run([tapsys.NODE, "--input-type=module", "-e", words], capture_output=True, text=True, timeout=mcptest.PATIENCE,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+    tap.eq((r.returncode, r.stdout), (0, "ServerGone\n"), f"{LIBRARY}: a program without descriptors is told that no server can be started", r.stderr)
+
+
 with tempfile.TemporaryDirectory() as made:
-    if LIBRARY != "node":
+    if LIBRARY == "node":
+        starved()
+    else:
         full(pathlib.Path(made))
     if LIBRARY in AGAIN:
         again(pathlib.Path(made), lambda n: b"END", [], "in a call")
