@@ -45,17 +45,20 @@ static int narrow(struct err *err)
 
 /* One that is not started yet, in a place of its own: those of the socket are before those of the fronts of HTTP, so that neither takes
  * one of the other's. */
-static int place(struct serve_server *s, size_t first, size_t end, struct serve_client ***ret,
-                 struct err *err)
+static struct serve_client **place(struct serve_server *s, size_t first, size_t end,
+                                   struct err *err)
 {
     for (size_t i = first; i < end; i++) {
         if (s->clients[i])
             continue;
         s->clients[i] = calloc(1, sizeof **s->clients);
-        *ret = &s->clients[i];
-        return s->clients[i] ? 0 : err_set(err, ERR_MEMORY, "no memory");
+        if (s->clients[i])
+            return &s->clients[i];
+        err_set(err, ERR_MEMORY, "no memory");
+        return NULL;
     }
-    return err_set(err, ERR_LIMIT, "the socket has as many clients as it serves");
+    err_set(err, ERR_LIMIT, "the socket has as many clients as it serves");
+    return NULL;
 }
 
 static void drop(struct serve_client **c)
@@ -67,11 +70,10 @@ static void drop(struct serve_client **c)
 
 static int add(struct serve_server *s, uid_t user, int in, int out, struct err *err)
 {
-    struct serve_client **c = NULL;
-    int k = place(s, 0, LIMIT_SERVE_CLIENTS, &c, err);
-    if (k < 0)
-        return k;
-    k = serve_client_start(*c, &s->all, user, in, out, err);
+    struct serve_client **c = place(s, 0, LIMIT_SERVE_CLIENTS, err);
+    if (!c)
+        return err->code;
+    const int k = serve_client_start(*c, &s->all, user, in, out, err);
     if (k < 0)
         drop(c);
     return k;
@@ -80,10 +82,10 @@ static int add(struct serve_server *s, uid_t user, int in, int out, struct err *
 /* TOKEN: -1: figures alone. */
 static int add_http(struct serve_server *s, int listener, int token, struct err *err)
 {
-    struct serve_client **c = NULL;
-    int k = place(s, LIMIT_SERVE_CLIENTS, CLIENTS, &c, err);
-    if (k < 0)
-        return k;
+    struct serve_client **c = place(s, LIMIT_SERVE_CLIENTS, CLIENTS, err);
+    int k = 0;
+    if (!c)
+        return err->code;
     if (token < 0) { /* every front of HTTP reads one from a file */
         k = fd_sealed("", 0, &s->no_token, err);
         if (k == 0)
