@@ -284,16 +284,23 @@ void proxy_transfer_close(struct proxy_keys *k, uint64_t stream)
 
 /* ---- ends ---- */
 
+/* Nothing of the request has left us. */
+static bool not_connected(CURLcode code)
+{
+    static const CURLcode codes[] = {CURLE_OPERATION_TIMEDOUT,       CURLE_COULDNT_CONNECT,
+                                     CURLE_COULDNT_RESOLVE_HOST,     CURLE_SSL_CONNECT_ERROR,
+                                     CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == code)
+            return true;
+    return false;
+}
+
 static enum proxy_end end_of(const struct proxy_transfer *t, CURLcode code)
 {
-    if (code == CURLE_OK)
-        return PROXY_END_WHOLE;
-    return t->told ? PROXY_END_BROKEN
-           : code == CURLE_OPERATION_TIMEDOUT || code == CURLE_COULDNT_CONNECT ||
-                   code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION ||
-                   code == CURLE_SSL_CONNECT_ERROR
-               ? PROXY_END_UNREACHABLE
-               : PROXY_END_BROKEN;
+    return code == CURLE_OK                  ? PROXY_END_WHOLE
+           : !t->told && not_connected(code) ? PROXY_END_UNREACHABLE
+                                             : PROXY_END_BROKEN;
 }
 
 static void finish(struct proxy_transfer **at, enum proxy_end how)
