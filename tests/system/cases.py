@@ -64,7 +64,7 @@ for who in tapsys.users():
         payload = c["payload"]
         for key in ("ro", "rw", "secret", "port", "word", "pid", "abstract", "udp"):
             payload = payload.replace("{" + key + "}", canaries.fill("{" + key + "}")[0])
-        options = canaries.fill(c.get("options", ""))
+        options = [*tapsys.LONG, *canaries.fill(c.get("options", ""))]
         r = tapsys.exec_json(programs, options, [*RUNNERS[c["language"]], payload], who, env=canaries.environment())
         text = (r["stdout"] or "") + (r["stderr"] or "")
         bad = tapsys.shape_faults(r.json)

@@ -132,9 +132,9 @@ def disk(root, out, free):
 
 
 def alternatives(root):
-    """What update-alternatives would link: awk, and the libraries of linear algebra that numpy is linked with."""
+    """What update-alternatives would link: awk, cc, and the libraries of linear algebra that numpy is linked with."""
     (root / "etc/alternatives").mkdir(exist_ok=True)
-    links = [("usr/bin/awk", "awk", "usr/bin/mawk")]
+    links = [("usr/bin/awk", "awk", "usr/bin/mawk"), ("usr/bin/cc", "cc", "usr/bin/gcc")]
     for path in root.glob("usr/lib/*/*/lib*.so.3"):  # usr/lib/TRIPLET/blas/libblas.so.3, and so lapack
         if path.parent.name in ("blas", "lapack"):
             triplet = path.parents[1]
