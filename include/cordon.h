@@ -422,6 +422,9 @@ CORDON_API int cordon_client_session(struct cordon_client *c, struct cordon_sess
 /* In a workspace that the server gives: its files outlive the session. */
 CORDON_API int cordon_client_session_in(struct cordon_client *c, const char *workspace,
                                         struct cordon_session **ret_session);
+/* Of another language than Python, such as "ruby". NULL: Python; without a workspace. */
+CORDON_API int cordon_client_session_of(struct cordon_client *c, const char *language,
+                                        const char *workspace, struct cordon_session **ret_session);
 CORDON_API const char *cordon_session_id(const struct cordon_session *s);
 CORDON_API int cordon_session_run(struct cordon_session *s, const char *code,
                                   const struct cordon_run_options *o,

@@ -152,6 +152,8 @@ export interface WaitOptions extends Watch {
 export interface SessionOptions {
   /** One that the server gives; its files outlive the session. */
   workspace?: string;
+  /** What it runs; Python unless it says otherwise. */
+  language?: string;
 }
 
 export interface SearchOptions {

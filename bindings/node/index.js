@@ -320,8 +320,8 @@ export class Client {
     return this.#do("Evaluation", "eval_expression", { expression, context: text });
   }
 
-  async session({ workspace } = {}) {
-    return new Session(this, await this._session("new", undefined, workspace));
+  async session({ workspace, language } = {}) {
+    return new Session(this, await this._session("new", undefined, workspace, language));
   }
 
   async sessions() {
@@ -329,8 +329,8 @@ export class Client {
   }
 
   /** What cannot be done has no result that could be given, so it throws. For Session. */
-  async _session(action, session_id, workspace) {
-    return this.#do("SessionInfo", "session", { action, session_id, workspace }, { check: true });
+  async _session(action, session_id, workspace, language) {
+    return this.#do("SessionInfo", "session", { action, session_id, workspace, language }, { check: true });
   }
 
   /** Likewise. */

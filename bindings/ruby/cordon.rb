@@ -200,8 +200,8 @@ module Cordon
 
     # A new interpreter that stays between calls; with a block it is closed afterwards.
     # In a workspace that the server gives, its files outlive it.
-    def session(workspace: nil, &block)
-      Session.new(self, about_session("new", nil, workspace)).within(&block)
+    def session(workspace: nil, language: nil, &block)
+      Session.new(self, about_session("new", nil, workspace, language)).within(&block)
     end
 
     # The sessions of this client.
@@ -210,8 +210,8 @@ module Cordon
     end
 
     # What cannot be done has no result that could be given, so it raises. For Session.
-    def about_session(action, session_id = nil, workspace = nil)
-      perform(SessionInfo, "session", { action: action, session_id: session_id, workspace: workspace }, check: true)
+    def about_session(action, session_id = nil, workspace = nil, language = nil)
+      perform(SessionInfo, "session", { action: action, session_id: session_id, workspace: workspace, language: language }, check: true)
     end
 
     # Likewise.
@@ -683,8 +683,8 @@ module Cordon
       default.eval(...)
     end
 
-    def session(workspace: nil, &block)
-      default.session(workspace: workspace, &block)
+    def session(workspace: nil, language: nil, &block)
+      default.session(workspace: workspace, language: language, &block)
     end
   end
 end

@@ -56,26 +56,28 @@ int cordon_client_eval(struct cordon_client *c, const char *expression, const ch
 /* ---- sessions ---- */
 
 static int of_session(struct cordon_client *c, const char *action, const char *session_id,
-                      const char *workspace, struct cordon_answer **ret_answer)
+                      const char *workspace, const char *language,
+                      struct cordon_answer **ret_answer)
 {
     const struct client_arg args[] = {{.name = "action", .text = action},
                                       {.name = "session_id", .text = session_id},
-                                      {.name = "workspace", .text = workspace}};
+                                      {.name = "workspace", .text = workspace},
+                                      {.name = "language", .text = language}};
     return client_do(c, "session", args, COUNT(args), NULL, CLIENT_SESSION, ret_answer);
 }
 
 int cordon_client_sessions(struct cordon_client *c, struct cordon_answer **ret_answer)
 {
-    return of_session(c, "list", NULL, NULL, ret_answer);
+    return of_session(c, "list", NULL, NULL, NULL, ret_answer);
 }
 
 /* A new one, or a fork. */
 static int make(struct cordon_client *c, const char *action, const char *from,
-                const char *workspace, struct cordon_session **ret_session)
+                const char *workspace, const char *language, struct cordon_session **ret_session)
 {
     struct cordon_answer *a;
     *ret_session = NULL;
-    int r = of_session(c, action, from, workspace, &a);
+    int r = of_session(c, action, from, workspace, language, &a);
     const char *id = r == 0 ? cordon_answer_string(a, CORDON_SESSION_INFO_SESSION_ID, NULL) : NULL;
     if (r == 0) {
         struct cordon_session *s = id ? calloc(1, sizeof *s) : NULL;
@@ -94,13 +96,19 @@ static int make(struct cordon_client *c, const char *action, const char *from,
 
 int cordon_client_session(struct cordon_client *c, struct cordon_session **ret_session)
 {
-    return make(c, "new", NULL, NULL, ret_session);
+    return make(c, "new", NULL, NULL, NULL, ret_session);
 }
 
 int cordon_client_session_in(struct cordon_client *c, const char *workspace,
                              struct cordon_session **ret_session)
 {
-    return make(c, "new", NULL, workspace, ret_session);
+    return make(c, "new", NULL, workspace, NULL, ret_session);
+}
+
+int cordon_client_session_of(struct cordon_client *c, const char *language, const char *workspace,
+                             struct cordon_session **ret_session)
+{
+    return make(c, "new", NULL, workspace, language, ret_session);
 }
 
 const char *cordon_session_id(const struct cordon_session *s)
@@ -116,13 +124,13 @@ int cordon_session_run(struct cordon_session *s, const char *code,
 
 int cordon_session_fork(struct cordon_session *s, struct cordon_session **ret_session)
 {
-    return make(s->client, "fork", s->id, NULL, ret_session);
+    return make(s->client, "fork", s->id, NULL, NULL, ret_session);
 }
 
 static int without_answer(struct cordon_session *s, const char *action)
 {
     struct cordon_answer *a;
-    const int r = of_session(s->client, action, s->id, NULL, &a);
+    const int r = of_session(s->client, action, s->id, NULL, NULL, &a);
     cordon_answer_free(a);
     return r;
 }

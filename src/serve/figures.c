@@ -62,7 +62,7 @@ static void one(struct writing *w, const char *name, const char *type, const cha
 static void name_of(enum serve_verb verb, char out[32])
 {
     static const char *const names[] = {
-#define X(verb, handle, body, limits, kind, text) #verb,
+#define X(verb, handle, body, takes, kind, text) #verb,
         SERVE_VERBS(X)
 #undef X
     };

@@ -3,21 +3,25 @@
  * of the wrong kind, a limit where there is none, or a body that nobody reads. */
 #include "serve/table.h"
 
+#include "base/languages.h"
+
 #include <string.h>
+
+enum { NOTHING, LIMITS = 1, LANGUAGE = 2 }; /* a set: what may be given beside a request */
 
 static const struct {
     uint64_t body;
     enum serve_handle handle;
-    bool limits;
+    unsigned takes;
     enum { WORK, SETTLES } kind;
 } rows[] = {
-#define X(verb, handle, body, limits, kind, text)                                                  \
-    [SERVE_##verb] = {body, SERVE_HANDLE_##handle, limits, kind},
+#define X(verb, handle, body, takes, kind, text)                                                   \
+    [SERVE_##verb] = {body, SERVE_HANDLE_##handle, takes, kind},
     SERVE_VERBS(X)
 #undef X
 };
 
-#define LIMITS (sizeof(struct serve_limits) / sizeof(uint64_t))
+#define LIMIT_COUNT (sizeof(struct serve_limits) / sizeof(uint64_t))
 
 enum serve_handle serve_verb_handle(enum serve_verb verb)
 {
@@ -37,6 +41,14 @@ const char *serve_verb_files(enum serve_verb verb)
 uint64_t serve_verb_body(enum serve_verb verb)
 {
     return rows[verb].body;
+}
+
+const char *serve_language(uint64_t number)
+{
+    const struct language *l = NULL;
+    while (number && (l = language_next(l)))
+        number -= l->worker && l != language_default();
+    return number || !l ? NULL : l->name;
 }
 
 bool serve_verb_settles(enum serve_verb verb)
@@ -68,13 +80,14 @@ static int malformed(struct err *err, const char *what)
 int serve_request_write(const struct serve_request *q, const void *body, struct buf *out,
                         struct err *err)
 {
-    const uint64_t limits[LIMITS] = {q->limits.timeout_ms, q->limits.memory, q->limits.output};
+    const uint64_t limits[LIMIT_COUNT] = {q->limits.timeout_ms, q->limits.memory, q->limits.output};
     struct wire_writer w;
     wire_begin(&w, out, WIRE_SERVE_ASK);
     wire_put_uint(&w, q->number);
     wire_put_uint(&w, q->verb);
     wire_put_text(&w, q->handle);
-    wire_put_uints(&w, limits, LIMITS);
+    wire_put_uints(&w, limits, LIMIT_COUNT);
+    wire_put_uint(&w, q->language);
     wire_put_uint(&w, q->body);
     wire_put_bytes(&w, body, serve_piece_length(q->body));
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
@@ -94,22 +107,25 @@ static void get_handle(struct wire_reader *r, char out[SERVE_HANDLE + 1])
 int serve_request_read(struct wire_reader *r, struct serve_request *ret, struct err *err)
 {
     struct serve_request q = {0};
-    uint64_t limits[LIMITS] = {0};
+    uint64_t limits[LIMIT_COUNT] = {0};
     if (r->type != WIRE_SERVE_ASK)
         return malformed(err, wire_name(r->type));
     q.number = wire_get_uint(r);
     const uint64_t verb = wire_get_uint(r);
     get_handle(r, q.handle);
-    const size_t count = wire_get_uints(r, limits, LIMITS);
+    const size_t count = wire_get_uints(r, limits, LIMIT_COUNT);
+    q.language = wire_get_uint(r);
     q.body = wire_get_uint(r);
-    if (q.number == 0 || verb >= SERVE_VERB_COUNT || count != LIMITS)
+    if (q.number == 0 || verb >= SERVE_VERB_COUNT || count != LIMIT_COUNT)
         return malformed(err, "its number, its verb or its limits");
     q.verb = (enum serve_verb)verb;
     q.limits = (struct serve_limits){limits[0], limits[1], limits[2]};
     if (!serve_handle_good(rows[verb].handle, q.handle))
         return malformed(err, "its handle");
-    if (!rows[verb].limits && (limits[0] || limits[1] || limits[2]))
+    if (!(rows[verb].takes & LIMITS) && (limits[0] || limits[1] || limits[2]))
         return malformed(err, "limits where there are none");
+    if (q.language && (!(rows[verb].takes & LANGUAGE) || !serve_language(q.language)))
+        return malformed(err, "its language");
     if (q.body > rows[verb].body)
         return malformed(err, "the size of its body");
     *ret = q;
@@ -149,17 +165,17 @@ int serve_answer_read(struct wire_reader *r, struct serve_answer *ret, struct er
 
 int serve_limits_write(const struct serve_limits *l, struct buf *out, struct err *err)
 {
-    const uint64_t limits[LIMITS] = {l->timeout_ms, l->memory, l->output};
+    const uint64_t limits[LIMIT_COUNT] = {l->timeout_ms, l->memory, l->output};
     struct wire_writer w;
     wire_begin(&w, out, WIRE_SERVE_LIMITS);
-    wire_put_uints(&w, limits, LIMITS);
+    wire_put_uints(&w, limits, LIMIT_COUNT);
     return wire_end(&w) < 0 ? err_set(err, ERR_MEMORY, "no memory") : 0;
 }
 
 int serve_limits_read(struct wire_reader *r, struct serve_limits *ret, struct err *err)
 {
-    uint64_t limits[LIMITS] = {0};
-    if (wire_get_uints(r, limits, LIMITS) != LIMITS)
+    uint64_t limits[LIMIT_COUNT] = {0};
+    if (wire_get_uints(r, limits, LIMIT_COUNT) != LIMIT_COUNT)
         return malformed(err, "limits");
     *ret = (struct serve_limits){limits[0], limits[1], limits[2]};
     return 0;

@@ -21,40 +21,40 @@
 
 #define SERVE_PLACES (LIMIT_SERVE_REQUESTS + LIMIT_SERVE_ENDS) /* of a client's requests */
 
-/* verb, kind of handle that it takes, most bytes of its body, whether limits may be given, whether it is work or settles
+/* verb, kind of handle that it takes, most bytes of its body, what may be given beside it, whether it is work or settles
  * what is under way (ends it, answers for it, looks at it), meaning */
 #define SERVE_VERBS(X)                                                                             \
-    X(RUN, NONE, LIMIT_SOURCE + 1, true, WORK, "run a program in a jail of its own")               \
-    X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, true, WORK, "run code in a session")                 \
-    X(CHECK, NONE, LIMIT_SOURCE + 1, false, WORK, "judge a program")                               \
-    X(SESSION_NEW, NONE, SERVE_WORKSPACE, false, WORK,                                             \
+    X(RUN, NONE, LIMIT_SOURCE + 1, LIMITS | LANGUAGE, WORK, "run a program in a jail of its own")  \
+    X(SESSION_RUN, SESSION, LIMIT_SOURCE + 1, LIMITS, WORK, "run code in a session")               \
+    X(CHECK, NONE, LIMIT_SOURCE + 1, LANGUAGE, WORK, "judge a program")                            \
+    X(SESSION_NEW, NONE, SERVE_WORKSPACE, LANGUAGE, WORK,                                          \
       "make a session, in the workspace that the body names")                                      \
-    X(SESSION_FORK, SESSION, 0, false, WORK, "make a branch of a session")                         \
-    X(SESSION_CLOSE, SESSION, 0, false, SETTLES, "end a session")                                  \
-    X(SESSION_INTERRUPT, SESSION, 0, false, SETTLES,                                               \
+    X(SESSION_FORK, SESSION, 0, NOTHING, WORK, "make a branch of a session")                       \
+    X(SESSION_CLOSE, SESSION, 0, NOTHING, SETTLES, "end a session")                                \
+    X(SESSION_INTERRUPT, SESSION, 0, NOTHING, SETTLES,                                             \
       "raise KeyboardInterrupt in the call of a session")                                          \
-    X(SESSION_LIST, NONE, 0, false, WORK, "the sessions of this client")                           \
-    X(FILE_READ, SESSION, SERVE_WORDS, false, WORK, "read a file of a session")                    \
-    X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, false, WORK, "write one")               \
-    X(FILE_LIST, SESSION, SERVE_WORDS, false, WORK, "the names in a folder of it")                 \
-    X(FILE_SEARCH, SESSION, SERVE_WORDS, false, WORK, "lines or names that match a pattern")       \
-    X(SNAPSHOT_CREATE, SESSION, SERVE_WORDS, false, WORK,                                          \
+    X(SESSION_LIST, NONE, 0, NOTHING, WORK, "the sessions of this client")                         \
+    X(FILE_READ, SESSION, SERVE_WORDS, NOTHING, WORK, "read a file of a session")                  \
+    X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, NOTHING, WORK, "write one")             \
+    X(FILE_LIST, SESSION, SERVE_WORDS, NOTHING, WORK, "the names in a folder of it")               \
+    X(FILE_SEARCH, SESSION, SERVE_WORDS, NOTHING, WORK, "lines or names that match a pattern")     \
+    X(SNAPSHOT_CREATE, SESSION, SERVE_WORDS, NOTHING, WORK,                                        \
       "name the state of a session's workspace")                                                   \
-    X(SNAPSHOT_LIST, SESSION, SERVE_WORDS, false, WORK, "its states")                              \
-    X(SNAPSHOT_DIFF, SESSION, SERVE_WORDS, false, WORK, "what differs between two of them")        \
-    X(SNAPSHOT_RESTORE, SESSION, SERVE_WORDS, false, WORK, "go back to one")                       \
-    X(JOB_WAIT, JOB, 0, false, WORK, "wait for a run that was answered with a job")                \
-    X(JOB_LOOK, JOB, 0, false, SETTLES, "how such a run stands, at once")                          \
-    X(JOB_CANCEL, JOB, 0, false, SETTLES, "end such a run")                                        \
-    X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, false, SETTLES,                                        \
+    X(SNAPSHOT_LIST, SESSION, SERVE_WORDS, NOTHING, WORK, "its states")                            \
+    X(SNAPSHOT_DIFF, SESSION, SERVE_WORDS, NOTHING, WORK, "what differs between two of them")      \
+    X(SNAPSHOT_RESTORE, SESSION, SERVE_WORDS, NOTHING, WORK, "go back to one")                     \
+    X(JOB_WAIT, JOB, 0, NOTHING, WORK, "wait for a run that was answered with a job")              \
+    X(JOB_LOOK, JOB, 0, NOTHING, SETTLES, "how such a run stands, at once")                        \
+    X(JOB_CANCEL, JOB, 0, NOTHING, SETTLES, "end such a run")                                      \
+    X(APPROVAL_ANSWER, JOB, SERVE_APPROVAL, NOTHING, SETTLES,                                      \
       "what the person at the client says to what it asks")                                        \
-    X(APPROVALS, NONE, SERVE_WORDS, false, WORK, "what others ask a person, and answers to it")    \
-    X(METRICS, NONE, 0, false, SETTLES,                                                            \
+    X(APPROVALS, NONE, SERVE_WORDS, NOTHING, WORK, "what others ask a person, and answers to it")  \
+    X(METRICS, NONE, 0, NOTHING, SETTLES,                                                          \
       "what was counted, as text; only for the front of --metrics")                                \
-    X(HEALTH, NONE, 0, false, SETTLES, "whether new work is taken; only for that front, too")
+    X(HEALTH, NONE, 0, NOTHING, SETTLES, "whether new work is taken; only for that front, too")
 
 enum serve_verb {
-#define X(verb, handle, body, limits, kind, text) SERVE_##verb,
+#define X(verb, handle, body, takes, kind, text) SERVE_##verb,
     SERVE_VERBS(X)
 #undef X
         SERVE_VERB_COUNT
@@ -72,7 +72,8 @@ struct serve_request {
     enum serve_verb verb;
     char handle[SERVE_HANDLE + 1];
     struct serve_limits limits;
-    uint64_t body; /* bytes that follow */
+    uint64_t language; /* 0: none is named; else of serve_language */
+    uint64_t body;     /* bytes that follow */
 };
 
 /* How a request stands. */
@@ -97,6 +98,8 @@ const char *serve_verb_files(enum serve_verb verb);
 /* What a verb takes. */
 enum serve_handle serve_verb_handle(enum serve_verb verb);
 uint64_t serve_verb_body(enum serve_verb verb);
+/* The name of the languages that a worker runs, but for the default, from 1 on; NULL: there is no such number. */
+const char *serve_language(uint64_t number);
 /* Whether it settles what is under way, and begins nothing: it gets through where all places and runners of work are taken,
  * and while the server ends. */
 bool serve_verb_settles(enum serve_verb verb);

@@ -98,6 +98,7 @@ static bool asks(struct serve_client *c, uint64_t verb, uint64_t number, const c
     wire_put_uint(&w, verb);
     wire_put_text(&w, handle);
     wire_put_uints(&w, limits, 3);
+    wire_put_uint(&w, 0);
     wire_put_uint(&w, body);
     wire_put_bytes(&w, "", 0);
     const bool taken = takes(c, &frame, &w);

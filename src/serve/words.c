@@ -78,6 +78,7 @@ static void build_session(struct serve_words *w, const struct serve_config *f,
     if (runs)
         word(w, "--images");
     chosen(w, f, makes, runs || makes);
+    option(w, "--lang", serve_language(q->language));
     if (runs) {
         limit(w, "--timeout", l.timeout_ms, "ms");
         limit(w, "--output", l.output, "");
@@ -115,6 +116,7 @@ static void build_run(struct serve_words *w, const struct serve_config *f,
     word(w, "--events");
     word(w, "--images");
     chosen(w, f, true, true);
+    option(w, "--lang", serve_language(q->language));
     limit(w, "--timeout", l.timeout_ms, "ms");
     limit(w, "--memory", l.memory, "");
     limit(w, "--output", l.output, "");
@@ -133,6 +135,7 @@ void serve_words(struct serve_words *w, const struct serve_config *f, const stru
         word(w, "check");
         word(w, "--json");
         chosen(w, f, true, false);
+        option(w, "--lang", serve_language(q->language));
         word(w, "-");
     } else if (q->verb == SERVE_METRICS) {
         word(w, "serve");

@@ -121,8 +121,8 @@
  * (src/serve/table.c); a body follows in pieces. The front may have been taken over by a client: cordond
  * believes it nothing that it could not have asked for itself. */
 #define WIRE_SERVE_MESSAGES(X)                                                                     \
-    X(SERVE_ASK, "uutUub",                                                                         \
-      "-> cordond: request, verb, handle, limits, bytes of the body, its first piece")             \
+    X(SERVE_ASK, "uutUuub",                                                                        \
+      "-> cordond: request, verb, handle, limits, language, bytes of the body, its first piece")   \
     X(SERVE_PIECE, "ub", "both ways: request, the next piece of its body")                         \
     X(SERVE_CANCEL, "uu",                                                                          \
       "-> cordond: request: nobody waits for it any more; 1: nor for the job that it became")      \

@@ -25,7 +25,7 @@
 static uint64_t verb_named(const char *name)
 {
     static const char *const names[] = {
-#define X(verb, handle, body, limits, kind, text) [SERVE_##verb] = #verb,
+#define X(verb, handle, body, takes, kind, text) [SERVE_##verb] = #verb,
         SERVE_VERBS(X)
 #undef X
     };
@@ -45,10 +45,10 @@ static void put(const struct buf *frame)
 
 static void write_ask(struct wire_writer *w, char *rest)
 {
-    char *words[7] = {0};
-    for (size_t i = 0; i < 7; i++)
+    char *words[8] = {0};
+    for (size_t i = 0; i < 8; i++)
         words[i] = strsep(&rest, " ");
-    if (!words[6])
+    if (!words[7])
         _exit(4);
     const uint64_t limits[3] = {strtoull(words[3], NULL, 10), strtoull(words[4], NULL, 10),
                                 strtoull(words[5], NULL, 10)};
@@ -57,6 +57,7 @@ static void write_ask(struct wire_writer *w, char *rest)
     wire_put_text(w, strcmp(words[2], "-") == 0 ? "" : words[2]);
     wire_put_uints(w, limits, 3);
     wire_put_uint(w, strtoull(words[6], NULL, 10));
+    wire_put_uint(w, strtoull(words[7], NULL, 10));
     wire_put_bytes(w, "", 0); /* all of the body comes in pieces of its own */
 }
 

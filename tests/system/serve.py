@@ -244,6 +244,35 @@ def lids(who):
     tap.ok(r.code == 2 and "profile" in r.err, f"{who}: a profile that the policy does not allow is refused before a client is served", r.err)
 
 
+PROGRAMS = {  # of a language: an honest program, one that the judge refuses, two calls of a session
+    "python": ("print(6 * 7)", "import ctypes", ("x = 20", "print(x + 1)")),
+    "ruby": ("puts 6 * 7", "`id`", ("x = 20", "puts x + 1")),
+    "javascript": ("console.log(6 * 7);", "require('child_process').execSync('id');", ("var x = 20;", "console.log(x + 1);")),
+    "typescript": ("const n: number = 42;\nconsole.log(n);", "const n: number = eval('1');", ("var x: number = 20;", "console.log(x + 1);"))}
+
+
+def languages(who):
+    with Server(programs, who=who) as s:
+        listed = {t["name"]: t["inputSchema"]["properties"] for t in s.ask("tools/list")["result"]["tools"]}
+        words = listed["execute_code"]["language"]["enum"]
+        tap.ok(words[0] == "python" and set(words) <= set(PROGRAMS) and words == listed["check_code"]["language"]["enum"] == listed["session"]["language"]["enum"],
+               f"{who}: the tools name the languages that this build runs", words)
+        for language in words:
+            honest, refused, (first, second) = PROGRAMS[language]
+            r = s.tool("execute_code", code=honest, language=language)
+            tap.eq(r.get("structuredContent", {}).get("stdout"), "42\n", f"{who}: a program of {language} runs", r)
+            r = s.tool("execute_code", code=refused, language=language)
+            tap.ok(r["isError"] and r["structuredContent"]["status"] == "blocked", f"{who}: the operator's profile holds for a program of {language}", r)
+            r = s.tool("check_code", code=refused, language=language)
+            tap.eq(r.get("structuredContent", {}).get("is_safe"), False, f"{who}: a program of {language} is judged as one", r)
+            made = s.tool("session", action="new", language=language)["structuredContent"]["session_id"]
+            r = [s.tool("execute_code", code=code, session_id=made) for code in (first, second)][-1]
+            tap.eq(r.get("structuredContent", {}).get("stdout"), "21\n", f"{who}: a session of {language} keeps its variables", r)
+            s.tool("session", action="close", session_id=made)
+        r = s.tool("session", action="list", language="python")
+        tap.ok(r["isError"] and "language" in text(r), f"{who}: only a new session takes a language", r)
+
+
 # --- sessions and jobs ----------------------------------------------------------------------------
 
 def sessions(who):
@@ -628,6 +657,7 @@ closed()
 snippets()
 for user in users():
     lids(user)
+    languages(user)
     sessions(user)
 recorded()
 tap.done()

@@ -194,8 +194,8 @@ def looks_in_a_crowd(who, file):
 
 def by_result(who, file):
     with Server(programs, "--policy", file, legacy=None, who=who) as s:
-        def call(code, **more):
-            return s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": code}, **more)
+        def call(code, language="python", **more):
+            return s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": code, "language": language}, **more)
         r = call(CODE)["result"]
         tap.eq((r.get("resultType"), list(r.get("inputRequests", {}))), ("input_required", ["approval"]), f"{who}: 2026-07-28: the call is answered with what is wanted")
         params = r["inputRequests"]["approval"]["params"]
@@ -205,6 +205,8 @@ def by_result(who, file):
         for what, code, word in (("for other code", "print(1)", state), ("that nobody gave out", CODE, "a" * 26), ("that was changed", CODE, state[:-1])):
             bad = call(code, requestState=word, inputResponses=yes)
             tap.eq((bad.get("error") or {}).get("code"), -32602, f"{who}: 2026-07-28: a requestState {what} is refused")
+        bad = call(CODE, "ruby", requestState=state, inputResponses=yes)
+        tap.eq((bad.get("error") or {}).get("code"), -32602, f"{who}: 2026-07-28: a requestState for the same text in another language is refused", bad)
         with Server(programs, "--policy", file, legacy=None, who=who) as other:
             bad = other.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE}, requestState=state, inputResponses=yes)
             tap.eq((bad.get("error") or {}).get("code"), -32602, f"{who}: 2026-07-28: the requestState of another client is refused")

@@ -96,6 +96,8 @@ r = user("run", "--json", "--timeout", "300ms", "--memory", "64m", "-", text="wh
 tap.eq((r.code, r["status"]), (124, "timeout"), "required: limits and --json reach the server, and the status is what it would be", r.out, r.err)
 r = user("run", "-c", "import sys\nprint('e', file=sys.stderr)\nraise SystemExit(3)")
 tap.eq((r.code, r.err.startswith("e\n")), (3, True), "required: the program's own status and its stderr come back", r.err)
+r = user("run", "--lang", "ruby", "-c", "puts 6 * 7")
+tap.eq((r.code, r.out), (0, "42\n"), "required: a program of another language goes through the server as one", r.err)
 r = user("run", "-c", "import ctypes")
 tap.ok(r.code == 125 and "ctypes" in r.err, "required: what the judge refuses is told, with its status", r.code, r.err)
 r, bad = user("check", "-c", "print(1)"), user("check", "--json", "-c", "import ctypes")

@@ -40,8 +40,8 @@ class Front(Server):
     def tell(self, *words):
         self.write((" ".join(map(str, words)) + "\n").encode())
 
-    def ask(self, number, verb, handle="-", limits=(0, 0, 0), body="", size=None):
-        self.tell("ask", number, verb, handle, *limits, len(body) if size is None else size)
+    def ask(self, number, verb, handle="-", limits=(0, 0, 0), language=0, body="", size=None):
+        self.tell("ask", number, verb, handle, *limits, language, len(body) if size is None else size)
         if body:
             self.tell("piece", number, body)
 
@@ -77,6 +77,8 @@ def beyond():
             ("a handle that is an option", lambda f: f.ask(1, "SESSION_RUN", "--policy=/tmp/another.yaml.....", body="1")),
             ("a handle that is too long", lambda f: f.ask(1, "SESSION_RUN", SESSION + "a", body="1")),
             ("limits for a verb that has none", lambda f: f.ask(1, "CHECK", limits=(5, 0, 0), body="1")),
+            ("a language for a verb that has none", lambda f: f.ask(1, "SESSION_RUN", SESSION, language=1, body="1")),
+            ("a language that nobody has", lambda f: f.ask(1, "RUN", language=1000, body="1")),
             ("a body that is longer than the longest program", lambda f: f.ask(1, "RUN", size=MOST + 2)),
             ("a body for a verb that has none", lambda f: f.ask(1, "SESSION_LIST", size=1)),
             ("a second request with the number of one that waits", lambda f: (f.ask(1, "RUN", size=5), f.ask(1, "RUN", size=5))),

@@ -308,9 +308,9 @@ class Client:
         evaluation: Evaluation = self._do(protocol.evaluate(expression, context))
         return evaluation
 
-    def session(self, workspace: Optional[str] = None) -> "Session":
+    def session(self, workspace: Optional[str] = None, language: Optional[str] = None) -> "Session":
         """A new interpreter that stays between calls; in a workspace that the server gives, its files outlive it."""
-        return Session(self, workspace)
+        return Session(self, workspace, language)
 
     def sessions(self) -> List[Dict[str, Any]]:
         """The sessions of this client."""
@@ -322,11 +322,12 @@ class Session:
     """An interpreter whose variables and files live on between calls, until close(), 30 minutes without a call, or the end of
     its client."""
 
-    def __init__(self, client: Optional[Client] = None, workspace: Optional[str] = None, *, _info: Optional[SessionInfo] = None):
+    def __init__(self, client: Optional[Client] = None, workspace: Optional[str] = None, language: Optional[str] = None, *,
+                 _info: Optional[SessionInfo] = None):
         if client is None:
             from . import default
             client = default()
-        info: SessionInfo = _info or client._do(protocol.session("new", workspace=workspace))
+        info: SessionInfo = _info or client._do(protocol.session("new", workspace=workspace, language=language))
         if not info.session_id:
             raise ProtocolError("the server's reply has no session", 0)
         self.client, self.id, self.expires_in_s = client, info.session_id, info.expires_in_s

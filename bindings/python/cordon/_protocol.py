@@ -199,9 +199,9 @@ def evaluate(expression: str, context: Any) -> Steps:
     return Steps(("eval_expression", {"expression": expression, "context": text}), Evaluation)
 
 
-def session(action: str, session_id: Optional[str] = None, workspace: Optional[str] = None) -> Steps:
+def session(action: str, session_id: Optional[str] = None, workspace: Optional[str] = None, language: Optional[str] = None) -> Steps:
     """What cannot be done has no result that could be given, so it raises."""
-    return Steps(("session", {"action": action, "session_id": session_id, "workspace": workspace}), SessionInfo, check=True)
+    return Steps(("session", {"action": action, "session_id": session_id, "workspace": workspace, "language": language}), SessionInfo, check=True)
 
 
 class Getting(Steps):

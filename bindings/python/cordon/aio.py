@@ -226,9 +226,9 @@ class Client:
         evaluation: Evaluation = await self._do(protocol.evaluate(expression, context))
         return evaluation
 
-    async def session(self, workspace: Optional[str] = None) -> "Session":
+    async def session(self, workspace: Optional[str] = None, language: Optional[str] = None) -> "Session":
         """A new interpreter that stays between calls; in a workspace that the server gives, its files outlive it."""
-        return Session(self, await self._do(protocol.session("new", workspace=workspace)))
+        return Session(self, await self._do(protocol.session("new", workspace=workspace, language=language)))
 
     async def sessions(self) -> List[Dict[str, Any]]:
         """The sessions of this client."""

@@ -238,7 +238,7 @@ static bool same_call(const struct serve_question *s, const struct serve_request
                       const char *code)
 {
     return s->q.verb == q->verb && strcmp(s->q.handle, q->handle) == 0 &&
-           s->q.limits.timeout_ms == q->limits.timeout_ms &&
+           s->q.limits.timeout_ms == q->limits.timeout_ms && s->q.language == q->language &&
            s->q.limits.memory == q->limits.memory && s->q.limits.output == q->limits.output &&
            s->code.len == q->body && (!q->body || memcmp(s->code.data, code, q->body) == 0);
 }

@@ -333,6 +333,8 @@ bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
 extern const struct serve_tool serve_tools_files[];
 extern const size_t serve_tools_files_count;
 /* `"tools": [...]`, as the revision has them. */
+/* Before anything else of them: which languages there are. */
+void serve_tools_prepare(void);
 void serve_tools_write(const struct serve_front *f, struct jsonw *j, enum serve_version v);
 /* False: WHY (of 300 bytes) says which argument and why. What is borrowed lies in ARGUMENTS. */
 bool serve_tools_arguments(const struct serve_tool *t, json_t *arguments,

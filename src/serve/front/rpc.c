@@ -421,6 +421,7 @@ struct serve_front *serve_front_new(const struct serve_front_config *config)
     if (!f)
         return NULL;
     f->config = *config;
+    serve_tools_prepare();
     buf_init(&f->out, LIMIT_SERVE_OUT);
     buf_init(&f->frames, LIMIT_SERVE_OUT);
     f->lines = (struct serve_lines){{.put = put_line}, &f->out};

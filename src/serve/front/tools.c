@@ -5,6 +5,7 @@
  * folder: those are the operator's. */
 #include "serve/front/inside.h"
 
+#include "base/languages.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@
     }
 
 enum { CODE, LANGUAGE, SESSION_ID, TIMEOUT_MS, MEMORY_MB, MAX_OUTPUT };
-enum { ACTION, OF_SESSION, WORKSPACE };
+enum { ACTION, OF_SESSION, WORKSPACE, OF_LANGUAGE };
 enum { JOB_ID, CANCEL };
 
 static void execute_code(struct serve_front *f, const struct serve_reply *to, const char *token,
@@ -39,16 +40,20 @@ static void session(struct serve_front *f, const struct serve_reply *to, const c
 static void wait_job(struct serve_front *f, const struct serve_reply *to, const char *token,
                      const struct serve_value *v);
 
+/* Those that this build has workers for, with blanks between them. */
+static char languages[64];
+
 static const struct serve_tool tools[] = {
     {.name = "execute_code",
      .title = "Run code",
      .description =
-         "Runs a Python program in a jail and returns its output. There is no network, and a run "
-         "without session_id starts from nothing and keeps nothing. The value of the last "
-         "expression is returned as `value`. What is refused names its rule and what to write "
-         "instead.",
+         "Runs a program in a jail and returns its output. It is Python, unless language says "
+         "otherwise. There is no network, and a run without session_id starts from nothing and "
+         "keeps nothing. The value of the last expression is returned as `value`. What is refused "
+         "names its rule and what to write instead.",
      .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
-              {"language", SERVE_ARG_WORD, false, "python", "its language"},
+              {"language", SERVE_ARG_WORD, false, languages,
+               "its language, python where it is left out; a session has its own"},
               {"session_id", SERVE_ARG_TEXT, false, NULL,
                "a session of the session tool: its variables and files are there"},
               {"timeout_ms", SERVE_ARG_COUNT, false, NULL,
@@ -61,11 +66,11 @@ static const struct serve_tool tools[] = {
      .call = execute_code},
     {.name = "check_code",
      .title = "Judge code",
-     .description =
-         "Judges a Python program by the rules that execute_code would run it under, without "
-         "running it. Each finding has its line, its rule and what to write instead.",
+     .description = "Judges a program by the rules that execute_code would run it under, without "
+                    "running it. Each finding has its line, its rule and what to write instead.",
      .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
-              {"language", SERVE_ARG_WORD, false, "python", "its language"}},
+              {"language", SERVE_ARG_WORD, false, languages,
+               "its language, python where it is left out"}},
      .output = {{"status", "string", true, "ok or blocked; denied, refused: there is no verdict"},
                 {"is_safe", "boolean", false, "whether it would run"},
                 {"message", "string", false, "the verdict in a sentence"},
@@ -103,7 +108,9 @@ static const struct serve_tool tools[] = {
               {"session_id", SERVE_ARG_TEXT, false, NULL, "for fork, close and interrupt"},
               {"workspace", SERVE_ARG_TEXT, false, NULL,
                "for new: files that outlive the session, with snapshots; one that this server "
-               "gives"}},
+               "gives"},
+              {"language", SERVE_ARG_WORD, false, languages,
+               "for new: what it runs, python where it is left out"}},
      .output = {{"action", "string", false, "what was done"},
                 {"session_id", "string", false, "the session"},
                 {"expires_in_s", "integer", false, "it ends after so long without a call"},
@@ -121,6 +128,15 @@ static const struct serve_tool tools[] = {
      .output = {RUN_MEMBERS},
      .call = wait_job},
 };
+
+void serve_tools_prepare(void)
+{
+    size_t n = (size_t)snprintf(languages, sizeof languages, "%s", language_default()->name);
+    const char *name;
+    for (uint64_t i = 1; (name = serve_language(i)) && n < sizeof languages; i++)
+        n += (size_t)snprintf(languages + n, sizeof languages - n, " %s", name);
+    base_assert(n < sizeof languages);
+}
 
 /* Those for files come before the last one, wait_job; the one for approvals is behind it. */
 const struct serve_tool *serve_tools(const struct serve_front *f, size_t i)
@@ -281,6 +297,16 @@ bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
     return false;
 }
 
+/* 0: none is named, or the default. */
+static uint64_t language_of(const struct serve_value *v)
+{
+    const char *name;
+    for (uint64_t n = 1; v->given && (name = serve_language(n)); n++)
+        if (strcmp(name, v->text) == 0)
+            return n;
+    return 0;
+}
+
 static void execute_code(struct serve_front *f, const struct serve_reply *to, const char *token,
                          const struct serve_value *v)
 {
@@ -302,6 +328,7 @@ static void execute_code(struct serve_front *f, const struct serve_reply *to, co
     q.limits.timeout_ms = asked(&v[TIMEOUT_MS], 1, l->timeout_ms, "timeout_ms", note);
     q.limits.memory = asked(&v[MEMORY_MB], MIB, l->memory, "memory_mb", note);
     q.limits.output = asked(&v[MAX_OUTPUT], 1, l->output, "max_output_chars", note);
+    q.language = v[SESSION_ID].given ? 0 : language_of(&v[LANGUAGE]);
     /* a byte more than any profile takes says that it is too long */
     q.body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1 : v[CODE].len;
     if (!serve_approval_resume(f, to, token, &q, v[CODE].text))
@@ -311,8 +338,10 @@ static void execute_code(struct serve_front *f, const struct serve_reply *to, co
 static void check_code(struct serve_front *f, const struct serve_reply *to, const char *token,
                        const struct serve_value *v)
 {
-    const struct serve_request q = {
-        .verb = SERVE_CHECK, .body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1 : v[CODE].len};
+    const struct serve_request q = {.verb = SERVE_CHECK,
+                                    .language = language_of(&v[LANGUAGE]),
+                                    .body = v[CODE].len > LIMIT_SOURCE ? LIMIT_SOURCE + 1
+                                                                       : v[CODE].len};
     serve_calls_start(f, to, token, &q, v[CODE].text, "");
 }
 
@@ -332,6 +361,7 @@ static void session(struct serve_front *f, const struct serve_reply *to, const c
         if (strcmp(actions[i].word, v[ACTION].text) == 0)
             q.verb = actions[i].verb;
     q.body = v[WORKSPACE].len;
+    q.language = q.verb == SERVE_SESSION_NEW ? language_of(&v[OF_LANGUAGE]) : 0;
     if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE && v[OF_SESSION].given)
         serve_reply_bad_argument(f, to, "session_id: new and list take none");
     else if (v[WORKSPACE].given && (q.verb != SERVE_SESSION_NEW || q.body > SERVE_WORKSPACE))
@@ -339,6 +369,8 @@ static void session(struct serve_front *f, const struct serve_reply *to, const c
                                  q.verb == SERVE_SESSION_NEW
                                      ? "workspace: it is too long to be the name of one"
                                      : "workspace: only new takes one");
+    else if (v[OF_LANGUAGE].given && q.verb != SERVE_SESSION_NEW)
+        serve_reply_bad_argument(f, to, "language: only new takes one");
     else if (serve_verb_handle(q.verb) == SERVE_HANDLE_NONE ||
              serve_tools_handle(f, to, &v[OF_SESSION], SERVE_HANDLE_SESSION, "session_id",
                                 q.handle))

@@ -232,8 +232,10 @@ static int carry_out(struct step *s, const char *method, struct cordon_session *
     } else if (strcmp(method, "sessions") == 0) {
         r = cordon_client_sessions(s->client, ret);
     } else if (strcmp(method, "session") == 0) {
-        r = text(s, "workspace") ? cordon_client_session_in(s->client, text(s, "workspace"), made)
-                                 : cordon_client_session(s->client, made);
+        r = text(s, "language")    ? cordon_client_session_of(s->client, text(s, "language"),
+                                                              text(s, "workspace"), made)
+            : text(s, "workspace") ? cordon_client_session_in(s->client, text(s, "workspace"), made)
+                                   : cordon_client_session(s->client, made);
     }
     free(dumped);
     return r;
