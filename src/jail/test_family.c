@@ -47,11 +47,18 @@ static bool lend(struct trio *t, int who, bool first)
     return good && (!first || test_hear(&t->talk[who])) && test_ask(&t->talk[who], "get") == 5;
 }
 
+/* As the holder does with what was branched or given back: nobody has it, and no clock runs for it. */
+static bool rest(const struct trio *t, int who)
+{
+    return jail_child_deadline(t->child[who].control, 0) == 0;
+}
+
 static void give_back(struct trio *t, int who)
 {
     jail_run_release(t->talk[who].run, 0);
     test_wait_end(&t->talk[who]);
     test_talk_end(&t->talk[who], &t->lease[who]);
+    (void)rest(t, who);
 }
 
 static bool start(struct jail_template *tpl, struct trio *t)
@@ -64,7 +71,7 @@ static bool start(struct jail_template *tpl, struct trio *t)
                 jail_branch(&t->child[SESSION], &t->child[A], &err) == 0 &&
                 jail_branch(&t->child[SESSION], &t->child[B], &err) == 0;
     for (int who = SESSION; who <= B && good; who++)
-        good = lend(t, who, who != SESSION);
+        good = rest(t, who) && lend(t, who, who != SESSION);
     return tap_ok(good, "a session and two branches of it are in a call at the same time%s%s",
                   err.msg[0] ? ": " : "", err.msg);
 }
