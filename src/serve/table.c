@@ -47,7 +47,7 @@ const char *serve_language(uint64_t number)
 {
     const struct language *l = NULL;
     while (number && (l = language_next(l)))
-        number -= l->worker && l != language_default();
+        number -= l->worker != NULL;
     return number || !l ? NULL : l->name;
 }
 

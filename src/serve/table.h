@@ -98,7 +98,7 @@ const char *serve_verb_files(enum serve_verb verb);
 /* What a verb takes. */
 enum serve_handle serve_verb_handle(enum serve_verb verb);
 uint64_t serve_verb_body(enum serve_verb verb);
-/* The name of the languages that a worker runs, but for the default, from 1 on; NULL: there is no such number. */
+/* The names of the languages that a worker runs, from 1 on; NULL: there is no such number. */
 const char *serve_language(uint64_t number);
 /* Whether it settles what is under way, and begins nothing: it gets through where all places and runners of work are taken,
  * and while the server ends. */

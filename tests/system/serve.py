@@ -269,6 +269,12 @@ def languages(who):
             r = [s.tool("execute_code", code=code, session_id=made) for code in (first, second)][-1]
             tap.eq(r.get("structuredContent", {}).get("stdout"), "21\n", f"{who}: a session of {language} keeps its variables", r)
             s.tool("session", action="close", session_id=made)
+        for language in words[1:]:
+            fenced = f"```{language}\n{PROGRAMS[language][0]}\n```\n"
+            r = s.tool("execute_code", code=fenced)
+            tap.eq(r.get("structuredContent", {}).get("stdout"), "42\n", f"{who}: without a language, a fence of {language} tells it", r)
+            r = s.tool("execute_code", code=fenced, language="python")
+            tap.ok(r["isError"] and r["structuredContent"]["stdout"] == "", f"{who}: code of {language} in a fence is not run where python is named", r)
         r = s.tool("session", action="list", language="python")
         tap.ok(r["isError"] and "language" in text(r), f"{who}: only a new session takes a language", r)
 

@@ -5,7 +5,6 @@
  * folder: those are the operator's. */
 #include "serve/front/inside.h"
 
-#include "base/languages.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -47,13 +46,15 @@ static const struct serve_tool tools[] = {
     {.name = "execute_code",
      .title = "Run code",
      .description =
-         "Runs a program in a jail and returns its output. It is Python, unless language says "
-         "otherwise. There is no network, and a run without session_id starts from nothing and "
+         "Runs a program in a jail and returns its output. It is Python, unless language or a "
+         "fence "
+         "says otherwise. There is no network, and a run without session_id starts from nothing "
+         "and "
          "keeps nothing. The value of the last expression is returned as `value`. What is refused "
          "names its rule and what to write instead.",
      .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
               {"language", SERVE_ARG_WORD, false, languages,
-               "its language, python where it is left out; a session has its own"},
+               "its language; left out, a fence tells, else it is python; a session has its own"},
               {"session_id", SERVE_ARG_TEXT, false, NULL,
                "a session of the session tool: its variables and files are there"},
               {"timeout_ms", SERVE_ARG_COUNT, false, NULL,
@@ -70,7 +71,7 @@ static const struct serve_tool tools[] = {
                     "running it. Each finding has its line, its rule and what to write instead.",
      .args = {{"code", SERVE_ARG_TEXT, true, NULL, "the program"},
               {"language", SERVE_ARG_WORD, false, languages,
-               "its language, python where it is left out"}},
+               "its language; left out, a fence tells, else it is python"}},
      .output = {{"status", "string", true, "ok or blocked; denied, refused: there is no verdict"},
                 {"is_safe", "boolean", false, "whether it would run"},
                 {"message", "string", false, "the verdict in a sentence"},
@@ -131,11 +132,12 @@ static const struct serve_tool tools[] = {
 
 void serve_tools_prepare(void)
 {
-    size_t n = (size_t)snprintf(languages, sizeof languages, "%s", language_default()->name);
     const char *name;
-    for (uint64_t i = 1; (name = serve_language(i)) && n < sizeof languages; i++)
-        n += (size_t)snprintf(languages + n, sizeof languages - n, " %s", name);
-    base_assert(n < sizeof languages);
+    size_t at = 0;
+    for (uint64_t i = 1; (name = serve_language(i)) && at < sizeof languages; i++)
+        at +=
+            (size_t)snprintf(languages + at, sizeof languages - at, "%s%s", i > 1 ? " " : "", name);
+    base_assert(at < sizeof languages);
 }
 
 /* Those for files come before the last one, wait_job; the one for approvals is behind it. */
@@ -297,7 +299,7 @@ bool serve_tools_handle(struct serve_front *f, const struct serve_reply *to,
     return false;
 }
 
-/* 0: none is named, or the default. */
+/* 0: none is named, and the code itself may tell: a fence or a #! line. */
 static uint64_t language_of(const struct serve_value *v)
 {
     const char *name;
