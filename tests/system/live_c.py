@@ -22,7 +22,7 @@ for who in tapsys.users():
     if len(tapsys.users()) == 2:
         cmd = ["/usr/bin/unshare", "-n", "--", *cmd]
     p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240 * tapsys.SLOW,
-                       env=tapsys.clean_env(), cwd="/", text=True, errors="replace")
+                       env=tapsys.clean_env({"TAPSYS_SLOW": str(tapsys.SLOW)}), cwd="/", text=True, errors="replace")
     seen = 0
     for line in p.stdout.splitlines():
         m = re.fullmatch(r"(not )?ok \d+ - (.*)", line)
