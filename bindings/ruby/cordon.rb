@@ -626,7 +626,7 @@ module Cordon
       Session.new(@client, @client.about_session("fork", @id)).within(&block)
     end
 
-    # Raises KeyboardInterrupt in the call that runs: from another thread, or from a callback of it.
+    # Raises KeyboardInterrupt, in other languages than Python Interrupt, in the call that runs: from another thread, or from a callback of it.
     def interrupt
       @client.about_session("interrupt", @id)
       nil

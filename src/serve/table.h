@@ -31,8 +31,7 @@
       "make a session, in the workspace that the body names")                                      \
     X(SESSION_FORK, SESSION, 0, NOTHING, WORK, "make a branch of a session")                       \
     X(SESSION_CLOSE, SESSION, 0, NOTHING, SETTLES, "end a session")                                \
-    X(SESSION_INTERRUPT, SESSION, 0, NOTHING, SETTLES,                                             \
-      "raise KeyboardInterrupt in the call of a session")                                          \
+    X(SESSION_INTERRUPT, SESSION, 0, NOTHING, SETTLES, "interrupt the call of a session")          \
     X(SESSION_LIST, NONE, 0, NOTHING, WORK, "the sessions of this client")                         \
     X(FILE_READ, SESSION, SERVE_WORDS, NOTHING, WORK, "read a file of a session")                  \
     X(FILE_WRITE, SESSION, SERVE_WORDS + LIMIT_SERVE_FILE, NOTHING, WORK, "write one")             \

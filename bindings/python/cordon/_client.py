@@ -383,7 +383,7 @@ class Session:
         return Session(self.client, _info=self.client._do(protocol.session("fork", self.id)))
 
     def interrupt(self) -> None:
-        """Raises KeyboardInterrupt in the call that runs: from another thread, or from a callback of it."""
+        """Raises KeyboardInterrupt, in other languages than Python Interrupt, in the call that runs: from another thread, or from a callback of it."""
         self.client._do(protocol.session("interrupt", self.id))
 
     def close(self) -> None:

@@ -295,7 +295,7 @@ class Session:
         return Session(self.client, await self.client._do(protocol.session("fork", self.id)))
 
     async def interrupt(self) -> None:
-        """Raises KeyboardInterrupt in the call that runs."""
+        """Raises KeyboardInterrupt, in other languages than Python Interrupt, in the call that runs."""
         await self.client._do(protocol.session("interrupt", self.id))
 
     async def close(self) -> None:

@@ -101,7 +101,8 @@ static const struct serve_tool tools[] = {
      .description =
          "Interpreters that stay between calls of execute_code. new makes one and returns its "
          "session_id, a secret that only this client has; fork makes a second one with the same "
-         "variables and files; close ends one; interrupt raises KeyboardInterrupt in its call; "
+         "variables and files; close ends one; interrupt raises KeyboardInterrupt in its call, "
+         "Interrupt in other languages; "
          "list "
          "tells those of this client. A session ends after 30 minutes without a call, and with the "
          "connection.",
