@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+_Static_assert((char)-1 < 0, "meson.build asks for a signed char on every architecture");
+
 /* Decodes one code point at S (LEN > 0). Returns its length 1..4 and sets *ret_cp;
  * 0 when the bytes are wrong; -1 when they are a correct beginning that stops at LEN. */
 int utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_cp);

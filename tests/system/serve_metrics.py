@@ -142,12 +142,13 @@ def counted():
         tap.ok(r.status == 200 and r.fields["content-type"].startswith("text/plain; version=0.0.4"), "--metrics answers in the text format of Prometheus", r.status, r.fields)
         tap.eq((s.get("/health").status, s.get("/health").body), (200, b"ok\n"), "--metrics: /health is 200 while the server takes work")
         before = time.monotonic()
+        answers = []
         for code, more in (("print(1)", {}), ("2", {}), ("import sys\nsys.exit(3)", {}), ("while True: pass", {"timeout_ms": 300}), ("def (", {})):
-            s.tool("execute_code", code=code, **more)
+            answers.append(s.tool("execute_code", code=code, **more).get("structuredContent"))
         s.tool("wait_job", job_id="job-" + "a" * 26)
         s.tool("check_code", code="1")
         f = s.measure()
-        tap.eq(ended(f, "run", "ok", "error", "limit", "never_ran", "cancelled", "crashed"), [2, 1, 1, 1, 0, 0], "runs are counted by how they ended")
+        tap.eq(ended(f, "run", "ok", "error", "limit", "never_ran", "cancelled", "crashed"), [2, 1, 1, 1, 0, 0], "runs are counted by how they ended", answers)
         tap.eq((value(f, "cordon_serve_requests_total", verb="run"), value(f, "cordon_serve_refused_total")), (5, 1), "requests and refusals of the server itself are counted")
         tap.eq([value(f, "cordon_serve_requests_total", verb=v) for v in ("check", "job_wait", "session_run")] + ended(f, "check", "ok", "error") +
                [value(f, "cordon_serve_duration_seconds_count", verb="check")], [1, 1, 0, 1, 0, 1], "requests, ends and times of each verb are counted apart")

@@ -26,7 +26,7 @@ static size_t put_utf16(JSChar *to, uint32_t cp)
 static JSStringRef new_ascii(const char *text, size_t len)
 {
     size_t i = 0;
-    while (i < len && text[i] > 0)
+    while (i < len && text[i] != 0 && (unsigned char)text[i] < 0x80)
         i++;
     char *copy = i == len ? strndup(text, len) : NULL;
     JSStringRef made = copy ? JSStringCreateWithUTF8CString(copy) : NULL;
