@@ -19,9 +19,10 @@ module Cordon
   TEXTS = %w[stdout stderr job_id session_id data].freeze # fields that are worked on here: nothing else may be in them
   PATIENCE = 120 # seconds without an answer, after which the server counts as gone
   END_SECONDS = 15 # cordond takes at most 10 s to leave
+  LOOK = 1 # seconds between two looks of who waits at whether anybody reads
   GIVE_UP = 2 # seconds: a server that does not take within them that a call is given up loses its client
   NUMBER_MAX = (1 << 63) - 1 # the server reads no larger one, and cuts a limit to its own
-  private_constant :META, :REVISION, :MESSAGE_MAX, :REPLY_MAX, :DEPTH_MAX, :TEXTS, :PATIENCE, :END_SECONDS, :GIVE_UP, :NUMBER_MAX
+  private_constant :META, :REVISION, :MESSAGE_MAX, :REPLY_MAX, :DEPTH_MAX, :TEXTS, :PATIENCE, :END_SECONDS, :LOOK, :GIVE_UP, :NUMBER_MAX
 
   # Whatever this library raises, but for wrong arguments and what a callback raises.
   class Error < StandardError; end
@@ -125,6 +126,99 @@ module Cordon
     end
   end
 
+  # Lines over a socket. Any number of threads may write, one at a time reads.
+  #
+  # An exception of a signal handler may end a thread between any two steps, one of another thread (Timeout) where it is not put
+  # off, and the next thread has to find everything in its place. So what the kernel gave is read into a buffer that stays, the
+  # rest changes by one store, and where it is not known how much the kernel took, the connection is of no more use.
+  class Lines
+    PART = 1 << 16
+    Message = Struct.new(:data, :sent, :unsure)
+    Came = Struct.new(:lines, :parts, :fresh) # parts: of a line that has not ended; fresh: what was read, and not looked through
+    private_constant :PART, :Message, :Came
+
+    def initialize(connection)
+      @connection = connection
+      @writing = Mutex.new
+      @message = Message.new("", 0, false) # the last one
+      @came = Came.new([], [], String.new)
+    end
+
+    # Why it could not be sent; nil: it was. What another thread left in its middle goes before it. Where it could not be sent
+    # nothing can follow, and the connection is to end.
+    def transmit(data, limit)
+      @writing.synchronize do
+        why = put(@message, limit) if @message.sent.positive? || @message.unsure
+        why || put(@message = Message.new(data, 0, false), limit)
+      end
+    end
+
+    # Lines that came, for the reader to take.
+    def come
+      @came.lines
+    end
+
+    # How long the line is that has not ended.
+    def unended
+      @came.parts.sum(&:bytesize)
+    end
+
+    # Waits for more of the server; why none can come any more.
+    def take(limit)
+      came = @came
+      if came.fresh.empty?
+        return unless IO.select([@connection], nil, nil, wait(limit))
+
+        got = @connection.read_nonblock(PART, came.fresh, exception: false)
+        return if got == :wait_readable
+        return "the server ended" unless got
+      end
+      @came = looked_through(came)
+      nil
+    rescue SystemCallError, IOError => e
+      "the server is gone (#{e.message})"
+    end
+
+    private
+
+    def wait(limit)
+      [limit - Process.clock_gettime(Process::CLOCK_MONOTONIC), 0].max
+    end
+
+    def put(message, limit)
+      while message.sent < message.data.bytesize
+        return "a message was given up in its middle" if message.unsure
+        next unless step(message) == :wait_writable
+        return "the server does not read" unless IO.select(nil, [@connection], nil, wait(limit))
+      end
+      nil
+    rescue SystemCallError, IOError => e
+      "the server is gone (#{e.message})"
+    end
+
+    def step(message)
+      Thread.handle_interrupt(Object => :never) do
+        message.unsure = true
+        done = @connection.sendmsg_nonblock(message.data.byteslice(message.sent..), Socket::MSG_NOSIGNAL, exception: false)
+        message.sent += done unless done == :wait_writable
+        message.unsure = false
+        done
+      end
+    end
+
+    # As few parts as there are doublings in them: a line that comes by single bytes does not take the square of its length.
+    def looked_through(came)
+      parts = [*came.parts, came.fresh]
+      if came.fresh.include?("\n")
+        *lines, rest = parts.join.split("\n", -1)
+        return Came.new(came.lines + lines, [rest], String.new)
+      end
+      parts.push(parts.pop(2).join) while parts.size > 1 && parts[-2].bytesize <= parts[-1].bytesize
+      Came.new(came.lines, parts, String.new)
+    end
+  end
+  private_constant :Lines
+
   # A connection to `cordon serve`: to the socket of one that runs, or to one that is started for it, with options of
   # `cordon serve` such as ["--profile", "standard"]. It is one socket, also to a server that we start: its end reaches the
   # server where a forked process has a copy, and no write raises SIGPIPE in a program that has taken that signal back.
@@ -135,14 +229,15 @@ module Cordon
     def initialize(socket: nil, program: "cordon", options: [], patience: PATIENCE)
       @patience = patience
       @number = 0
-      @rest = +"".b
       @calls = {}
       @state = Mutex.new
       @told = ConditionVariable.new
-      @writing = Mutex.new
+      @reading = Mutex.new
+      @reader = nil # the call that reads
       @pid = nil
       @owner = Process.pid
       socket ? connect(socket) : start(program, options)
+      @lines = Lines.new(@connection)
     end
 
     # Gives the client to the block and closes it afterwards.
@@ -308,31 +403,9 @@ module Cordon
       @ended = true
     end
 
-    # Why it could not be sent; nil: it was. After half a message nothing can follow, so then the connection ends.
-    def transmit(data, seconds)
-      sent = 0
-      why = nil
-      limit = now + seconds
-      @writing.synchronize do
-        while sent < data.bytesize && !why
-          done = @connection.sendmsg_nonblock(data.byteslice(sent..), Socket::MSG_NOSIGNAL, exception: false)
-          if done != :wait_writable
-            sent += done
-          elsif !IO.select(nil, [@connection], nil, [limit - now, 0].max)
-            why = "the server does not read"
-          end
-        end
-        why
-      rescue SystemCallError, IOError => e
-        why = "the server is gone (#{e.message})"
-      ensure
-        drop(why || "a message was given up in its middle") if sent.positive? && sent < data.bytesize
-      end
-    end
-
     # Tells the server that nobody wants an answer. Where it does not take that, the connection ends, and with it what runs.
     def give_up(data)
-      why = transmit(data, [GIVE_UP, @patience].min)
+      why = @lines.transmit(data, now + [GIVE_UP, @patience].min)
       drop(why) if why
     end
 
@@ -367,30 +440,22 @@ module Cordon
       give_up(line({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: number } }))
     end
 
-    # One look at what the server wrote; who waits is told. Only one thread is here at a time.
+    # One look at what the server wrote; who waits is told. A line is kept until it was told.
     def read(limit)
-      why = nil
-      data = IO.select([@connection], nil, nil, [limit - now, 0].max) && @connection.read_nonblock(1 << 16, exception: false)
-      data = "" if data == :wait_readable
-      why = "the server ended" if data.nil? && now < limit
-      take((data || "").b, why)
-    rescue SystemCallError, IOError => e
-      take("".b, "the server is gone (#{e.message})")
-    end
-
-    def take(data, why)
+      why = @lines.take(limit) if @lines.come.empty?
       @state.synchronize do
         @gone ||= why
-        @rest << data
-        from = [@rest.bytesize - data.bytesize, 0].max # a long line comes in many parts, and is looked through once
-        while (at = @rest.index("\n", from))
-          dispatch(message_of(@rest.slice!(0..at).force_encoding(Encoding::UTF_8)))
-          from = 0
+        until @lines.come.empty?
+          dispatch(message_of(@lines.come.first.dup.force_encoding(Encoding::UTF_8)))
+          @lines.come.shift
         end
-        raise ArgumentError, "it is longer than 64 MiB" if @rest.bytesize > REPLY_MAX
+        raise ArgumentError, "it is longer than 64 MiB" if @lines.unended > REPLY_MAX
+      rescue JSON::ParserError, ArgumentError => e
+        @lines.come.clear
+        @gone ||= "what the server said is no message (#{e.message.scrub[0, 200]})"
+      ensure
+        @told.broadcast
       end
-    rescue JSON::ParserError, ArgumentError => e
-      @state.synchronize { @gone ||= "what the server said is no message (#{e.message.scrub[0, 200]})" }
     end
 
     # A line of the server, which may say anything.
@@ -413,28 +478,52 @@ module Cordon
 
     def take_note(note)
       call = @calls[note["progressToken"]]
-      call.notes << note if call && note["progress"].is_a?(Numeric)
+      call.notes[note["progress"]] = note if call && note["progress"].is_a?(Numeric)
     end
 
     # Until something came for this call: true. false: nothing did.
     def await(call, limit)
-      loop do
-        @state.synchronize do
-          @told.wait(@state, [limit - now, 0].max) while @reading && call.notes.empty? && !call.reply && !@gone && now < limit
-          return true if call.notes.any? || call.reply || @gone
-          return false if now >= limit
+      lost = nil
+      until told?(call)
+        return false if now >= limit
 
-          @reading = Thread.current
+        if becomes_reader?(call, lost)
+          @reading.synchronize { read(limit) unless told?(call) }
+        else
+          lost = reader_of_others(call, limit)
         end
-        read(limit)
-      ensure # also where another thread raises in this one, as Timeout does
-        stop_reading if @reading == Thread.current
+      end
+      true
+    ensure # also where another thread raises in this one, as Timeout does
+      stop_reading(call)
+    end
+
+    def told?(call)
+      call.notes.any? || call.reply || @gone
+    end
+
+    # One call at a time reads, for all. lost: who did, did not for LOOK seconds: its thread was interrupted before it could pass that on.
+    def becomes_reader?(call, lost)
+      @state.synchronize do
+        @reader = nil if lost && @reader.equal?(lost) && !@reading.locked?
+        @reader ||= call
+        @reader.equal?(call)
       end
     end
 
-    def stop_reading
+    # Waits while another call reads; that call, if it was there for LOOK seconds.
+    def reader_of_others(call, limit)
+      from = now
       @state.synchronize do
-        @reading = nil
+        reader = @reader
+        @told.wait(@state, [LOOK, limit - from].min) if reader && !told?(call)
+        now - from >= LOOK ? reader : nil
+      end
+    end
+
+    def stop_reading(call)
+      @state.synchronize do
+        @reader = nil if @reader.equal?(call)
         @told.broadcast
       end
     end
@@ -442,7 +531,7 @@ module Cordon
     def ask(tool, arguments, on_progress)
       number, data, call = begin_call(tool, arguments, on_progress)
       answered = false
-      why = transmit(data, @patience)
+      why = @lines.transmit(data, now + @patience)
       if why
         drop(why)
         raise lost(@gone)
@@ -453,8 +542,8 @@ module Cordon
           raise lost("no answer for #{@patience} s")
         end
 
-        notes = @state.synchronize { call.notes.shift(call.notes.size) }
-        notes.each { |note| on_progress&.call(note["progress"], note["message"].to_s) }
+        notes = @state.synchronize { call.notes.tap { call.notes = {} } }
+        notes.each_value { |note| on_progress&.call(note["progress"], note["message"].to_s) }
         raise lost(@gone) if @gone && !call.reply && notes.empty?
       end
       answered = true
@@ -475,7 +564,7 @@ module Cordon
         raise lost(@gone) if @gone
 
         @number += 1
-        call = Call.new([], nil)
+        call = Call.new({}, nil)
         data = request(@number, tool, arguments, on_progress)
         @calls[@number] = call
         return @number, data, call

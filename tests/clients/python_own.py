@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 os.environ.update(tapsys.clean_env({"PATH": f"{programs.bin}:/usr/bin:/bin"}))
 QUICK = ["--answer", "100ms"]
+INTERRUPTS = 150
 FOREVER = "print('on', flush=True)\nwhile True: pass"
 
 
@@ -104,7 +106,7 @@ def stopped():
             os.kill(pid, signal.SIGSTOP)
 
         def interrupt():
-            mcptest.appears(lambda: c._writing.locked())
+            mcptest.appears(lambda: c._lines._writing.locked())
             os.kill(os.getpid(), signal.SIGINT)
         thread = threading.Thread(target=interrupt)
         thread.start()
@@ -126,7 +128,7 @@ def handled(handler):
         signal.signal(signal.SIGUSR1, lambda *_: handler(s))
 
         def tell():
-            mcptest.appears(lambda: mcptest.named(os.getpid(), "cordon-runner") and c._reading)
+            mcptest.appears(lambda: mcptest.named(os.getpid(), "cordon-runner") and c._reading.locked())
             os.kill(os.getpid(), signal.SIGUSR1)
         thread = threading.Thread(target=tell)
         thread.start()
@@ -196,6 +198,54 @@ def interrupted():
             w.join()
     cordon._client.protocol.message_of = real
     tap.ok("KeyboardInterrupt" in ends and {"1", "2"} & {*ends}, "Control-C in the thread that reads does not lose the answer of another", ends)
+
+
+class Enough(BaseException):
+    """What a signal handler raises, in the middle of anything."""
+
+
+def raise_enough(*_):
+    raise Enough
+
+
+def interrupted_anywhere():
+    """The main thread is interrupted wherever it is, again and again: it reads for the others and writes between them, and they
+    get what is theirs, whole."""
+    signal.signal(signal.SIGALRM, raise_enough)
+    chance, wrong, over, rounds = random.Random(7), [], threading.Event(), []
+    with cordon.Client(options=["--profile", "standard"], patience=30) as c, c.session() as s:
+        text = "".join(chr(97 + n % 26) for n in range(700_000))
+        s.put("long", text)
+
+        def work(name):
+            try:
+                while not over.is_set():
+                    s.put(name, text[:200_000])
+                    rounds.append(name)
+                    if s.get("long") != text.encode() or s.get(name) != text[:200_000].encode():
+                        wrong.append(f"{name}: other bytes")
+            except Exception as e:
+                wrong.append(f"{name}: {e!r}")
+        workers = [threading.Thread(target=work, args=(f"file{n}",)) for n in range(2)]
+        for w in workers:
+            w.start()
+        for n in range(INTERRUPTS):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0005, 0.02))
+                while not wrong:
+                    c.eval("1 + 1", {"long": text} if n % 3 == 0 else None)
+            except Enough:
+                pass
+            except Exception as e:
+                wrong.append(f"main: {e!r}")
+            if wrong:
+                break
+        over.set()
+        for w in workers:
+            w.join(60)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        tap.eq((wrong, [w.is_alive() for w in workers], {*rounds}, s.run("1 + 1").value), ([], [False, False], {"file0", "file1"}, "2"),
+               f"after {INTERRUPTS} exceptions of a signal handler, each somewhere in a call, every thread has its answers, and the client goes on")
 
 
 def numbers():
@@ -347,6 +397,7 @@ def imports():
 imports()
 numbers()
 interrupted()
+interrupted_anywhere()
 stopped()
 handlers()
 pipes()

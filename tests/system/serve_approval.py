@@ -111,7 +111,7 @@ def many(who, file):
             word = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"})["result"]["requestState"]
         s.write({"jsonrpc": "2.0", "id": shown["id"], "result": {"action": "accept", "content": {"approve": True}}})
         r = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"}, requestState=word, inputResponses={"approval": {"action": "decline"}})
-        tap.eq([v["result"]["structuredContent"]["status"] for v in (s.reply(first), r)], ["ok", "denied"],
+        tap.eq([whole(s, v["result"])["structuredContent"]["status"] for v in (s.reply(first), r)], ["ok", "denied"],
                f"{who}: an answer counts for the program that was shown with it, also after {QUESTIONS} others were asked")
     appears(lambda: not waiting(who))
     with legacy(who, file) as s:

@@ -11,7 +11,7 @@ import threading
 
 import tapsys
 from httptest import Site
-from mcptest import Server, bytes_of, named, text
+from mcptest import Server, appears, bytes_of, named, text
 from tapsys import Tap
 
 tap, programs = Tap(), tapsys.Programs(sys.argv[1])
@@ -165,6 +165,7 @@ def large_array():
     with Site(programs, "--profile", "standard", "--answer", "1s", "--output", "1m") as site, site.connect() as c:
         v = site.legacy("2025-03-26")
         job = re.search("job-[a-z2-7]{26}", text(v.tool("execute_code", code="import sys, time\nfor out in (sys.stdout, sys.stderr):\n    out.write('\\1' * (1 << 20))\ntime.sleep(2)")))[0]
+        appears(lambda: "running" not in text(v.tool("wait_job", job_id=job))[:40])
         front = named(site.process.pid, "cordon-front")
         ask = {"method": "tools/call", "params": {"name": "wait_job", "arguments": {"job_id": job}}}
         r = c.ask(site.post([{"jsonrpc": "2.0", "id": n, **ask} for n in range(12)], **v.fields))

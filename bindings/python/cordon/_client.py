@@ -7,30 +7,34 @@ write raises SIGPIPE in a program that has taken that signal back.
 
 Waits: for a place in a server's queue, for an answer and for room to write PATIENCE seconds at most, for room to say that a call is given up GIVE_UP seconds,
 for the end of a server that we started END seconds."""
-import collections
 import contextlib
 import os
-import select
+import queue
 import socket as sockets
 import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Deque, Dict, IO, List, Optional, Sequence, Type, Union
+from typing import Any, Dict, IO, List, Optional, Sequence, Type, Union
 from types import TracebackType
 
 from . import _protocol as protocol
+from ._lines import Lines
 from ._protocol import Ask, OnOutput, OnProgress, Steps
 from ._results import Evaluation, FileInfo, FileList, FileMatches, ProtocolError, Report, Result, ServerGone, SessionInfo, SnapshotInfo
 
 END = 15.0  # cordond takes at most 10 s to leave
+LOOK = 1.0  # between two looks of who waits at whether anybody reads
 GIVE_UP = 2.0  # a server that does not take within it that a call is given up loses its client
 
 
 class _Call:
+    """NOTES: by their milliseconds, so that one that is told again is no other. WAITS: whether its thread can take over to read."""
     def __init__(self) -> None:
-        self.notes: List[Dict[str, Any]] = []
+        self.notes: Dict[float, Dict[str, Any]] = {}
         self.reply: Optional[Dict[str, Any]] = None
+        self.woken: "queue.SimpleQueue[None]" = queue.SimpleQueue()  # it is C: an exception of a signal handler leaves it whole
+        self.waits = False
 
 
 def command(program: str, options: Sequence[str]) -> List[str]:
@@ -44,37 +48,34 @@ class Client:
     OPTIONS are those of `cordon serve`, such as ["--profile", "standard"]; a server at a socket has its own."""
 
     def __init__(self, socket: Optional[str] = None, *, program: str = "cordon", options: Sequence[str] = (), patience: float = protocol.PATIENCE):
-        self._patience, self._number, self._rest = patience, 0, bytearray()
+        self._patience, self._number, self._gone = patience, 0, ""
         self._calls: Dict[int, _Call] = {}
-        self._state = threading.Condition()
-        self._lines: Deque[bytearray] = collections.deque()
-        self._reading, self._gone = 0, ""  # the thread that reads
-        self._writing, self._writer = threading.Lock(), 0
+        self._state = threading.RLock()  # also of a signal handler in its middle
+        self._reader: Optional[_Call] = None
+        self._reading, self._reader_thread = threading.Lock(), 0
         self._process: Optional["subprocess.Popen[bytes]"] = None
         self._socket: Optional[sockets.socket] = None
         self._errors: Optional[IO[bytes]] = None
         self._pid, self._closed = os.getpid(), False
-        if socket is not None:
-            self._connect(socket)
-        else:
-            self._start(command(program, options))
+        self._lines = Lines(self._connect(socket) if socket is not None else self._start(command(program, options)))
 
     # --- the connection ---
 
-    def _connect(self, path: str) -> None:
+    def _connect(self, path: str) -> sockets.socket:
         end = time.monotonic() + self._patience
         self._socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         self._socket.setblocking(False)
         while True:
             try:
-                return self._socket.connect(path)
+                self._socket.connect(path)
+                return self._socket
             except OSError as e:
                 if not isinstance(e, BlockingIOError) or time.monotonic() >= end:
                     self._socket.close()
                     raise ServerGone(f"{path}: {e.strerror or e}; start it: cordon serve --socket {path}") from None
             time.sleep(protocol.AGAIN)  # its queue is full, which no poll waits for
 
-    def _start(self, words: List[str]) -> None:
+    def _start(self, words: List[str]) -> sockets.socket:
         self._errors = tempfile.TemporaryFile()
         self._socket, theirs = sockets.socketpair()
         self._socket.setblocking(False)
@@ -85,6 +86,7 @@ class Client:
             self._errors.close()
             self._socket.close()
             raise ServerGone(f"{words[0]}: {e.strerror or e}; is Cordon installed?") from None
+        return self._socket
 
     def close(self) -> None:
         """Ends the connection, and with it this client's runs and sessions."""
@@ -110,7 +112,7 @@ class Client:
         """The connection is of no more use: who waits at it is told, and what runs ends."""
         with self._state:
             self._gone = self._gone or why
-            self._state.notify_all()
+        self._tell_all()
         if self._socket:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(sockets.SHUT_RDWR)
@@ -130,104 +132,100 @@ class Client:
         if self._errors and self._process and not self._closed:
             with contextlib.suppress(subprocess.TimeoutExpired):  # its last words come with its end
                 self._process.wait(1)
-            with contextlib.suppress(ValueError):  # another thread has closed it meanwhile
+            with contextlib.suppress(ValueError, OSError):  # another thread has closed it meanwhile
                 why = protocol.with_words(why, self._errors)
         return ServerGone(why)
 
-    def _send(self, data: bytes, seconds: float) -> str:
-        """Why it could not be sent; "": it was. After half a message nothing can follow, so then the connection ends."""
-        end, sent, why = time.monotonic() + seconds, 0, ""
-        if not self._writing.acquire(timeout=seconds):
-            return "the server does not read"
-        try:
-            self._writer = threading.get_ident()
-            view = memoryview(data)
-            while sent < len(data) and not why:
-                try:
-                    sent += self._socket.send(view[sent:], sockets.MSG_NOSIGNAL) if self._socket else 0
-                except BlockingIOError:
-                    why = "" if _ready(self._socket, select.POLLOUT, end) else "the server does not read"
-                except OSError as e:
-                    why = f"the server is gone ({e.strerror})"
-            return why
-        finally:
-            if 0 < sent < len(data):
-                self._drop(why or "a message was given up in its middle")
-            self._writer = 0
-            self._writing.release()
-
     def _give_up(self, data: bytes) -> None:
         """Tells the server that nobody wants an answer. Where it does not take that, the connection ends, and with it what runs."""
-        why = self._send(data, min(GIVE_UP, self._patience))
+        why = self._lines.send(data, time.monotonic() + min(GIVE_UP, self._patience))
         if why:
             self._drop(why)
 
     # --- calls ---
 
     def _read(self, end: float) -> None:
-        """One look at what the server wrote; who waits is told. Only one thread is here at a time. An exception of a signal
-        handler may end it anywhere: a line is kept until it was told, so that the calls of other threads get theirs."""
-        why = "" if self._lines else self._take(end)
+        """One look at what the server wrote; who waits is told. A line is kept until it was told."""
+        why = "" if self._lines.lines else self._lines.take(end)
         with self._state:
             self._gone = self._gone or why
+            lines = self._lines.lines
             try:
-                while self._lines:
-                    self._dispatch(protocol.message_of(self._lines[0]))
-                    self._lines.popleft()
-                if len(self._rest) > protocol.REPLY_MAX:
+                while lines:
+                    self._dispatch(protocol.message_of(lines[0]))
+                    lines.popleft()
+                if self._lines.unended() > protocol.REPLY_MAX:
                     raise ValueError("it is longer than 64 MiB")
             except ValueError as e:
-                self._lines.clear()
+                lines.clear()
                 self._gone = self._gone or f"what the server said is no message ({e})"
-
-    def _take(self, end: float) -> str:
-        """Lines that came until END; why none can come any more."""
-        try:
-            data = self._socket.recv(1 << 16) if self._socket and _ready(self._socket, select.POLLIN, end) else None
-        except BlockingIOError:
-            data = None
-        except OSError as e:
-            return f"the server is gone ({e.strerror})"
-        self._rest += data or b""
-        if data and b"\n" in data:  # a long line comes in many parts, and is looked through once
-            *lines, rest = self._rest.split(b"\n")
-            self._lines.extend(lines)
-            self._rest = rest
-        return "the server ended" if data == b"" else ""
+        if self._gone:
+            self._tell_all()
 
     def _dispatch(self, message: Dict[str, Any]) -> None:
         told, number = protocol.progress_of(message), protocol.reply_number(message)
-        if told and told[0] in self._calls:
-            self._calls[told[0]].notes.append(message)
-        elif number in self._calls:
-            self._calls[number].reply = self._calls[number].reply or message
+        call = self._calls.get(told[0] if told else number or 0)
+        if call and told:
+            call.notes[told[1]] = message
+        elif call:
+            call.reply = call.reply or message
         elif message.get("id", 0) is None:  # it could not read what we wrote
             self._gone = self._gone or f"the server: {protocol.refusal(message)}"
+        if call:
+            call.woken.put(None)
+
+    def _tell_all(self) -> None:
+        with self._state:
+            calls = [*self._calls.values()]
+        for call in calls:
+            call.woken.put(None)
+
+    def _reads(self) -> bool:
+        """Whether this thread is the one that reads."""
+        return self._reading.locked() and self._reader_thread == threading.get_ident()
+
+    def _becomes_reader(self, call: _Call, lost: Optional[_Call]) -> bool:
+        """One call at a time reads, for all. LOST: who did, did not for LOOK seconds: its thread was interrupted before it could pass that on."""
+        with self._state:
+            if self._reader and self._reader is lost and not self._reading.locked():
+                self._reader.waits, self._reader = False, None
+            self._reader = self._reader or call
+            return self._reader is call
+
+    def _stop_reading(self, call: _Call) -> None:
+        with self._state:
+            call.waits = False
+            if self._reader is call:
+                self._reader = next((c for c in self._calls.values() if c.waits and not c.reply), None)
+                if self._reader:
+                    self._reader.woken.put(None)
 
     def _wait(self, call: _Call, end: float) -> bool:
         """Until something came for this call: True. False: nothing did until END."""
-        me = threading.get_ident()
-        while True:
-            try:
-                with self._state:
-                    while self._reading and not call.notes and not call.reply and not self._gone and time.monotonic() < end:
-                        self._state.wait(max(0.0, end - time.monotonic()))
-                    if call.notes or call.reply or self._gone:
-                        return True
-                    if time.monotonic() >= end:
-                        return False
-                    self._reading = me
-                self._read(end)
-            finally:
-                if self._reading == me:
-                    with self._state:
-                        self._reading = 0
-                        self._state.notify_all()
+        reader, lost = None, None
+        try:
+            while not (call.notes or call.reply or self._gone):
+                if time.monotonic() >= end:
+                    return False
+                if self._becomes_reader(call, lost):
+                    with self._reading:
+                        self._reader_thread = threading.get_ident()
+                        if not (call.notes or call.reply or self._gone):
+                            self._read(end)
+                    continue
+                reader, lost, call.waits = self._reader, None, True
+                try:
+                    call.woken.get(timeout=max(0.0, min(LOOK, end - time.monotonic())))
+                except queue.Empty:
+                    lost = reader
+            return True
+        finally:
+            self._stop_reading(call)
 
     def _ask(self, ask: Ask, on_progress: Optional[OnProgress]) -> Dict[str, Any]:
         if os.getpid() != self._pid:  # it would take its parent's answers
             raise ServerGone("the client is of the process that made it: a forked one makes its own")
-        if threading.get_ident() in (self._reading, self._writer):  # it would wait for itself
+        if self._reads() or self._lines.writes():  # it would wait for itself
             raise RuntimeError("a signal handler cannot make a call in the middle of one: raise an exception in it, or call from a thread that it starts")
         call = _Call()
         with self._state:
@@ -238,7 +236,7 @@ class Client:
             data = protocol.request(number, ask, on_progress is not None)
             self._calls[number] = call
         try:
-            why = self._send(data, self._patience)
+            why = self._lines.send(data, time.monotonic() + self._patience)
             if why:
                 self._drop(why)
                 raise self._lost(self._gone)
@@ -247,8 +245,8 @@ class Client:
                     self._give_up(protocol.cancel(number))  # other calls may still be answered
                     raise self._lost(f"no answer for {self._patience:g} s")
                 with self._state:
-                    notes, call.notes = call.notes, []
-                for note in notes:
+                    notes, call.notes = call.notes, {}
+                for note in notes.values():
                     told = protocol.progress_of(note)
                     if on_progress and told:
                         on_progress(told[1], told[2])
@@ -263,7 +261,7 @@ class Client:
             raise
         finally:
             with self._state:
-                del self._calls[number]
+                self._calls.pop(number, None)
 
     def _do(self, steps: Steps) -> Any:
         ask: Optional[Ask] = steps.first
@@ -395,10 +393,3 @@ class Session:
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         self.close()
 
-
-def _ready(at: Optional[sockets.socket], event: int, end: float) -> bool:
-    poll, number = select.poll(), at.fileno() if at else -1
-    if number < 0:  # closed by another thread, which tells why
-        return True
-    poll.register(number, event)
-    return bool(poll.poll(max(0, int((end - time.monotonic()) * 1000))))
