@@ -142,21 +142,21 @@
 #define LIMIT_ACCEPT_MS 100ULL
 
 /* cordon serve: what one client may have at once, and how long things are kept for it. */
-#define LIMIT_SERVE_CLIENTS      32      /* of one socket */
-#define LIMIT_SERVE_FULL_MS      5000ULL /* that a further one waits for one of them to leave */
-#define LIMIT_SERVE_CLIENTS_USER 12      /* of it that one user has, where others are served, too */
-#define LIMIT_SERVE_RUNNERS      256 /* under way for all clients: processes, most wait for a slot */
-#define LIMIT_SERVE_RUNNERS_USER 96  /* of it that one user has, where others are served, too */
-#define LIMIT_SERVE_RUNNERS_ENDS 16  /* beyond it: for what ends, answers or measures others */
-#define LIMIT_SERVE_LINE         (4 * MIB) /* one message of a client */
-#define LIMIT_SERVE_DEPTH        32        /* brackets within each other in it */
-#define LIMIT_SERVE_ID           256       /* bytes of a request's id or progress token, as JSON */
-#define LIMIT_SERVE_REQUESTS     32        /* of one client that are not answered yet */
-#define LIMIT_SERVE_ENDS         64        /* beyond it: what ends, answers or looks at others */
-#define LIMIT_SERVE_BATCH        32        /* messages in one array of the revision that has them */
-#define LIMIT_SERVE_JOBS         64 /* runs of one client whose results are kept, running ones too */
-#define LIMIT_SERVE_KEPT         (256 * MIB) /* of results that are kept, all clients together */
-#define LIMIT_SERVE_SESSIONS     16          /* of one client */
+#define LIMIT_SERVE_CLIENTS        32      /* of one socket */
+#define LIMIT_SERVE_FULL_MS        5000ULL /* that a further one waits for one of them to leave */
+#define LIMIT_SERVE_CLIENTS_USER   12 /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_RUNNERS        256 /* under way for all clients: processes, most wait for a slot */
+#define LIMIT_SERVE_RUNNERS_USER   96 /* of it that one user has, where others are served, too */
+#define LIMIT_SERVE_RUNNERS_SETTLE 16 /* beyond it: for what ends, answers or measures others */
+#define LIMIT_SERVE_LINE           (4 * MIB) /* one message of a client */
+#define LIMIT_SERVE_DEPTH          32        /* brackets within each other in it */
+#define LIMIT_SERVE_ID             256 /* bytes of a request's id or progress token, as JSON */
+#define LIMIT_SERVE_REQUESTS       32  /* of one client that are not answered yet */
+#define LIMIT_SERVE_SETTLE         64  /* beyond it: what ends, answers or looks at others */
+#define LIMIT_SERVE_BATCH          32  /* messages in one array of the revision that has them */
+#define LIMIT_SERVE_JOBS           64 /* runs of one client whose results are kept, running ones too */
+#define LIMIT_SERVE_KEPT           (256 * MIB) /* of results that are kept, all clients together */
+#define LIMIT_SERVE_SESSIONS       16          /* of one client */
 #define LIMIT_SERVE_OUTPUT                                                                         \
     100000ULL /* bytes of each stream of a run, unless --output says less or more */
 #define LIMIT_SERVE_OUTPUT_MAX (1 * MIB) /* what --output may say */

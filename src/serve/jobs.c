@@ -42,7 +42,7 @@ static bool has_room(const struct serve_client *c, enum serve_verb verb, struct 
         all += n;
         own += n && other->user == c->user ? n : 0;
     }
-    if (all >= LIMIT_SERVE_RUNNERS + (settles ? LIMIT_SERVE_RUNNERS_ENDS : 0))
+    if (all >= LIMIT_SERVE_RUNNERS + (settles ? LIMIT_SERVE_RUNNERS_SETTLE : 0))
         err_set(err, ERR_LIMIT,
                 "%d runs are under way at this server, the most that it has for all clients; try "
                 "again when one has ended",

@@ -19,7 +19,7 @@
 #define SERVE_APPROVAL  64         /* the id of a question, and yes or no */
 #define SERVE_WORDS     (16 * KIB) /* of a request about files: words with a NUL behind each */
 
-#define SERVE_PLACES (LIMIT_SERVE_REQUESTS + LIMIT_SERVE_ENDS) /* of a client's requests */
+#define SERVE_PLACES (LIMIT_SERVE_REQUESTS + LIMIT_SERVE_SETTLE) /* of a client's requests */
 
 /* verb, kind of handle that it takes, most bytes of its body, what may be given beside it, whether it is work or settles
  * what is under way (ends it, answers for it, looks at it), meaning */

@@ -12,7 +12,7 @@ import time
 import tapsys
 from gatetest import apart
 from httptest import Site, Wire
-from mcptest import PATIENCE, Connection, appears, named, whole
+from mcptest import PATIENCE, Connection, appears, named, text, whole
 from tapsys import Tap
 
 tap = Tap()
@@ -144,7 +144,8 @@ def counted():
         before = time.monotonic()
         answers = []
         for code, more in (("print(1)", {}), ("2", {}), ("import sys\nsys.exit(3)", {}), ("while True: pass", {"timeout_ms": 300}), ("def (", {})):
-            answers.append(s.tool("execute_code", code=code, **more).get("structuredContent"))
+            told = s.tool("execute_code", code=code, **more)
+            answers.append((told.get("structuredContent") or {}).get("reason") or text(told)[:60])
         s.tool("wait_job", job_id="job-" + "a" * 26)
         s.tool("check_code", code="1")
         f = s.measure()
