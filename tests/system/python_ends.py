@@ -91,7 +91,7 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("final", "FINAL({'a': 1})\nprint('not here')", [], {"status": "ok", "is_final": True, "final": "{'a': 1}"}, ""),
     ("final in a function", "def f():\n    FINAL(7)\nf()", [], {"status": "ok", "is_final": True, "final": "7"}, ""),
     ("a tool", "print(echo(1, b=[2]))", ["--tool", "echo"], {"status": "ok"}, "{'args': [1], 'kwargs': {'b': [2]}}\n"),
-    ("a tool too often", "for i in range(60): echo(i)", ["--tool", "echo"], {"status": "error", "error.type": "RuntimeError"}, ""),
+    ("a tool too often", "for i in range(60): echo(i)", ["--tool", "echo", *LONG], {"status": "error", "error.type": "RuntimeError"}, ""),
     ("a tool that was not given", "echo(1)", [], {"status": "error", "error.type": "NameError", "error.hint": "echo is a tool, and this run was not given it: --tool echo gives it"}, ""),
     ("arguments that are too long", "echo('x' * 10**6)", ["--tool", "echo"], {"status": "error", "error.type": "ValueError"}, ""),
     ("its input", "print(input())", ["--stdin", "{input}"], {"status": "ok"}, "some input\n"),
