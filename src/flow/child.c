@@ -581,6 +581,8 @@ int flow_execute(struct flow *f, struct err *err)
         return r;
     name_worker(f);
     f->executing = true;
+    if (f->req->begun)
+        f->req->begun(f->req->begun_ctx);
     if (f->req->watch.started)
         f->req->watch.started(f->req->watch.ctx, f->result->id);
     while (carry(f, FLOW_WORKER_RUNNING, -1))

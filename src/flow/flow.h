@@ -130,6 +130,8 @@ struct flow_request {
     /* Called once with the judge's report, refused or not; NULL: nobody asks. */
     void (*report)(void *ctx, const struct check_report *report);
     void *report_ctx;
+    void (*begun)(void *ctx); /* the program runs, and heeds signals; NULL: not told */
+    void *begun_ctx;
 
     /* FLOW_LINE: the source is a word, and these are the names that it may become; NULL: lines of a program. */
     void (*offer)(void *ctx, const char *name, size_t len);

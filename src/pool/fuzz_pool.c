@@ -16,7 +16,8 @@ static const enum wire_type types[] = {
     WIRE_POOL_SET,       WIRE_POOL_NEXT,      WIRE_POOL_STOP,
     WIRE_LENT,           WIRE_DECLINED,       WIRE_AGREED,
     WIRE_SESSION_IS,     WIRE_SESSION_LOG,    WIRE_POOL_IS,
-    WIRE_POOL_END,       WIRE_SESSION_LAYERS, WIRE_SESSION_OWNER};
+    WIRE_POOL_END,       WIRE_SESSION_LAYERS, WIRE_SESSION_OWNER,
+    WIRE_SESSION_BEGUN};
 
 static void same(const struct buf *b, const struct buf *frame)
 {

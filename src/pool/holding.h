@@ -96,6 +96,8 @@ struct pool_held {
     uint64_t rest_cpu_us; /* its CPU time when it was last stopped */
     uint64_t held_bytes;  /* memory and files, looked up once while it rests; 0: not yet */
     int owner;            /* pidfd of the process that it ends with; -1: none */
+    bool begun;           /* the program of its call runs */
+    bool interrupt;       /* one was asked for before that */
 };
 
 struct pool_holder {
@@ -229,7 +231,9 @@ void pool_session_end(struct pool_holder *h, struct pool_session *s, const char 
 /* The same by the holder itself: the next client records it. */
 void pool_session_end_to_record(struct pool_holder *h, struct pool_session *s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void pool_session_interrupt(const struct pool_session *s); /* KeyboardInterrupt in its call */
+void pool_session_interrupt(
+    struct pool_session *s); /* KeyboardInterrupt in its call, once that runs */
+void pool_session_begun(struct pool_session *s);
 void pool_session_rest(struct pool_session *s); /* nothing of it runs between two calls */
 /* Ends an idle session whose CPU time moved although it was stopped. */
 void pool_session_check_rest(struct pool_holder *h, struct pool_session *s);

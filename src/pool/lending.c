@@ -27,9 +27,21 @@ static void signal_guest(const struct pool_session *s, int sig)
     (void)syscall(SYS_pidfd_send_signal, held->child.guest, sig, NULL, 0);
 }
 
-void pool_session_interrupt(const struct pool_session *s)
+/* The worker drops what comes before the first message of a call, which its client sends: that was meant for the call before. */
+void pool_session_interrupt(struct pool_session *s)
 {
-    signal_guest(s, SIGINT);
+    struct pool_held *held = s->child;
+    held->interrupt = !held->begun;
+    if (held->begun)
+        signal_guest(s, SIGINT);
+}
+
+void pool_session_begun(struct pool_session *s)
+{
+    struct pool_held *held = s->child;
+    held->begun = true;
+    if (held->interrupt)
+        pool_session_interrupt(s);
 }
 
 /* A session that goes on in spite of the stop is found by its CPU time (look_around in holder.c). */
@@ -140,7 +152,7 @@ int pool_session_own(struct pool_holder *h, struct pool_session *s, int pidfd, s
 
 bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct pool_session *s)
 {
-    const struct pool_held *held = s->child;
+    struct pool_held *held = s->child;
     struct pool_reply p = {.type = WIRE_LENT,
                            .lent = {.call = s->calls,
                                     .host_calls = s->host_calls,
@@ -154,6 +166,7 @@ bool pool_lend_session(struct pool_holder *h, struct pool_conn *conn, struct poo
     snprintf(p.role, sizeof p.role, "%s", s->role);
     snprintf(p.note, sizeof p.note, "%s", s->note);
     held->from->used_ns = h->now;
+    held->begun = held->interrupt = false;
     signal_guest(s, SIGCONT);
     if (!hand_over(h, conn, &p, held)) { /* the client did not get it: the session rests again */
         pool_registry_back(s, &(struct pool_use_numbers){0}, h->now);

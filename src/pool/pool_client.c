@@ -384,6 +384,14 @@ int pool_client_owner(struct pool_client *c, int pidfd, struct pool_answer *ret,
     return tell(c, WIRE_SESSION_OWNER, &pidfd, 1, ret, err);
 }
 
+void pool_client_begun(struct pool_client *c)
+{
+    const struct pool_request q = {.type = WIRE_SESSION_BEGUN};
+    struct err err = ERR_INIT; /* a holder that is gone interrupts nothing */
+    if (c->sock >= 0)
+        (void)!send_request(c, &q, -1, &err);
+}
+
 /* Sealed: the holder reads it in one go, and nobody changes it meanwhile. */
 static int sealed(const void *data, size_t len, struct err *err)
 {

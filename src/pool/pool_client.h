@@ -109,6 +109,8 @@ ERR_MUST_USE int pool_client_layers(struct pool_client *c, const struct jail_chi
 /* The session that is lent, and every branch of it, ends with that process. Declined, or an error: it would stay behind. */
 ERR_MUST_USE int pool_client_owner(struct pool_client *c, int pidfd, struct pool_answer *ret,
                                    struct err *err);
+/* The program runs in the session that is lent: an interrupt, also one that was asked for before, is for it. */
+void pool_client_begun(struct pool_client *c);
 /* Gives back what is lent, over or not. RECORD (one line of JSON, may be NULL) is kept with the session. The next client
  * finds NOTE in its loan; empty: as it was. The holder does not look at it. */
 ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char *reason,
@@ -118,7 +120,7 @@ ERR_MUST_USE int pool_client_back(struct pool_client *c, bool alive, const char 
 
 ERR_MUST_USE int pool_client_end(struct pool_client *c, const char *name, struct pool_answer *ret,
                                  struct err *err);
-/* KeyboardInterrupt in the call that runs in it; declined where none does. */
+/* KeyboardInterrupt in the call that is in it, as soon as its program runs; declined where none is. */
 ERR_MUST_USE int pool_client_interrupt(struct pool_client *c, const char *name,
                                        struct pool_answer *ret, struct err *err);
 /* *ret_fd: a file with the records, oldest first, at its beginning. */

@@ -146,6 +146,7 @@ static bool request_fields(struct walk *w, struct pool_request *q)
         return true;
     case WIRE_SESSION_LAYERS:
     case WIRE_SESSION_OWNER:
+    case WIRE_SESSION_BEGUN:
         return true;
     default:
         return false;

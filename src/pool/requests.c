@@ -259,6 +259,13 @@ static void on_owner(struct pool_holder *h, struct pool_conn *conn, int *pidfd)
     }
 }
 
+/* One that was closed meanwhile is no session of this client any more. */
+static void on_begun(struct pool_conn *conn)
+{
+    if (conn->state == POOL_CONN_CALL && conn->session)
+        pool_session_begun(conn->session);
+}
+
 /* A branch belongs to whom its session belongs to. */
 static int same_owner(struct pool_holder *h, struct pool_session *s, const struct pool_session *of,
                       struct err *err)
@@ -566,6 +573,9 @@ void pool_request_handle(struct pool_holder *h, struct pool_conn *conn,
         return;
     case WIRE_SESSION_OWNER:
         on_owner(h, conn, &fds[0]);
+        return;
+    case WIRE_SESSION_BEGUN:
+        on_begun(conn);
         return;
     case WIRE_SESSION_CLOSE:
         on_close(h, conn, q);

@@ -62,7 +62,7 @@ static void requests(void)
         WIRE_LEASE,          WIRE_SESSION_NEW,       WIRE_SESSION_CALL, WIRE_SESSION_BRANCH,
         WIRE_BACK,           WIRE_SESSION_NEXT,      WIRE_POOL_NEXT,    WIRE_SESSION_EXPORT,
         WIRE_SESSION_CLOSE,  WIRE_SESSION_INTERRUPT, WIRE_POOL_SET,     WIRE_POOL_STOP,
-        WIRE_SESSION_LAYERS, WIRE_SESSION_OWNER};
+        WIRE_SESSION_LAYERS, WIRE_SESSION_OWNER,     WIRE_SESSION_BEGUN};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         struct pool_request q = sample(types[i]), got;
         tap_ok(there_and_back(&q, &got) == 0 && got.type == types[i], "%s there and back",

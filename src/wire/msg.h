@@ -176,7 +176,9 @@
       "client -> holder: what I hold is upon layers now; their folder and its checkout ride "      \
       "along")                                                                                     \
     X(SESSION_OWNER, "",                                                                           \
-      "client -> holder: what I hold ends with the process whose pidfd rides along")
+      "client -> holder: what I hold ends with the process whose pidfd rides along")               \
+    X(SESSION_BEGUN, "",                                                                           \
+      "client -> holder: the program runs in what I hold; an interrupt reaches it, no answer")
 
 /* In the status of DONE: the program ended itself (SystemExit). */
 #define WIRE_DONE_LEFT 0x100

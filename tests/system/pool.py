@@ -249,6 +249,32 @@ def in_line(u):
 
 # --- sessions ---------------------------------------------------------------------------------------
 
+def interrupted_in_line(u):
+    """An interrupt of a call that waits for a slot is for its program, which has not begun."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="cordon-policy-", dir="/var/tmp"))
+    (top / "narrow.yaml").write_text("rates: {concurrent: 1}\n")
+
+    def start(*words):
+        return subprocess.Popen(programs.command([*words, "--events", "--policy", str(top / "narrow.yaml")], u.who),
+                                env=tapsys.clean_env({}, u.who), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/")
+    os.chmod(top, 0o755)
+    s = u.new("--profile", "standard")
+    for again in ("", " of the next call, too"):
+        first = start("run", "--timeout", "10m", "-c", "while True: pass")
+        first.stdout.readline()  # it has begun
+        second = start("session", "run", s, "--timeout", "60s", "-c", "while True: pass")
+        event = json.loads(second.stdout.readline())
+        said = u("session", "interrupt", s)
+        first.terminate()
+        first.wait()
+        rest = [json.loads(line) for line in second.stdout] if said.code == 0 else second.kill()
+        second.wait()
+        r = rest[-1]["result"] if rest else {}
+        u.ok(event.get("what") == "queue" and (r.get("error") or {}).get("type") == "KeyboardInterrupt", "an interrupt of a call that waits for a slot reaches its program" + again, event, said, rest)
+    u("session", "close", s)
+    shutil.rmtree(top)
+
+
 def sessions(u):
     s = u.new("--profile", "standard", "--env", "ONE=1")
     u.ok(re.fullmatch(r"s-[0-9a-f]{8}", s), "a session is made", s)
@@ -653,6 +679,7 @@ for who in tapsys.users():
     pool(user)
     strangers(user)
     in_line(user)
+    interrupted_in_line(user)
     sessions(user)
     session_ends(user)
     forks(user)

@@ -196,6 +196,11 @@ static void look_for_more(void *ctx, const struct check_report *report)
             c->incomplete = true;
 }
 
+static void tell_begun(void *ctx)
+{
+    pool_client_begun(ctx);
+}
+
 static int print_result(const struct session_context *h, const struct session_call *c,
                         const struct flow_result *r, int signal)
 {
@@ -328,6 +333,8 @@ int session_call_lent(struct session_context *h, struct session_call *c, struct 
         .changed_ns = lent->lent.changed_ns,
         .report = look_for_more,
         .report_ctx = c,
+        .begun = tell_begun,
+        .begun_ctx = &h->holder,
     };
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
