@@ -237,7 +237,7 @@ void serve_client_close_sessions(struct serve_client *c, uint64_t now_ns)
         struct serve_session *s = &c->sessions[i];
         struct serve_request q = {.verb = SERVE_SESSION_CLOSE}; /* of no front: no number */
         struct err err = ERR_INIT;
-        if (!s->used || s->closing || !(c->gone || s->unwanted))
+        if (!serve_session_lives(s) || s->closing || !(c->gone || s->unwanted))
             continue;
         memcpy(q.handle, s->handle, sizeof q.handle);
         struct serve_job *job = serve_jobs_start(c, &q, s->handle, NULL, now_ns, &err);
@@ -276,7 +276,7 @@ bool serve_client_idle(const struct serve_client *c)
         if (c->jobs[i].used && !c->jobs[i].ended_ns)
             return false;
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
-        if (c->gone && c->sessions[i].used)
+        if (c->gone && serve_session_lives(&c->sessions[i]))
             return false;
     return !c->gone || c->sock < 0;
 }

@@ -14,7 +14,6 @@
 #include "serve/runner.h"
 
 #include <poll.h>
-#include <signal.h>
 
 /* A run, or another command of ours. It stays after its end where a client was given its handle. */
 struct serve_job {
@@ -36,6 +35,8 @@ struct serve_session {
     bool used;
     bool unwanted; /* its maker, or who closed it, was ended: it is nobody's, and to be closed */
     bool closing;  /* a runner of ours is at it */
+    bool
+        over; /* its client may still name it, and is told why it ended, until its place is needed */
     unsigned tries;
     char handle[SERVE_HANDLE + 1];
     uint64_t called_ns, calls;
@@ -194,13 +195,11 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
                                           uint64_t now_ns);
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns);
-/* Exit statuses that `cordon` promises, and that tell how a job ended. */
-enum {
-    SERVE_STATUS_LIMIT = 124,
-    SERVE_STATUS_NEVER_RAN = 125,
-    SERVE_STATUS_STOPPED = 128 + SIGTERM
-};
-
+/* Whether it may still be there for the holder: one that is over takes no place of its client. */
+static inline bool serve_session_lives(const struct serve_session *s)
+{
+    return s->used && (!s->over || s->unwanted);
+}
 /* HOW whoever closed it ended: it may still be there where that one was ended, and we close it ourselves, three times at most; and where that one
  * failed, and then it is the client's as before. */
 enum serve_close { SERVE_CLOSED, SERVE_CLOSE_ENDED, SERVE_CLOSE_FAILED };

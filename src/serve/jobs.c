@@ -229,8 +229,11 @@ static void note_session(struct serve_client *c, const struct serve_job *j, uint
     struct serve_session *s = j->verb == SERVE_SESSION_RUN || serve_verb_files(j->verb)
                                   ? serve_sessions_find(c, j->session, now_ns)
                                   : NULL;
-    if (s)
-        s->called_ns = now_ns;
+    if (!s)
+        return;
+    s->called_ns = now_ns;
+    /* where the runner was killed its word is lacking: the next call tells */
+    s->over = s->over || j->runner.session_over;
 }
 
 static uint64_t leaves_by(const struct serve_job *j)

@@ -45,7 +45,7 @@ static void add(const struct serve_client *c, struct serve_moment *m)
         m->kept += c->jobs[i].used && c->jobs[i].ended_ns && c->jobs[i].kept;
     }
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
-        m->sessions += c->sessions[i].used;
+        m->sessions += serve_session_lives(&c->sessions[i]);
 }
 
 int serve_measure_write(const struct serve_shared *all, const struct buf *tail, struct buf *out)

@@ -174,14 +174,15 @@ static void take_said(struct serve_runner *r)
 /* Its exit status, before its end: what it still does is for nobody. */
 static void take_done(struct serve_runner *r)
 {
-    unsigned char status = 0;
-    const ssize_t n = r->order < 0 ? -1 : recv(r->order, &status, 1, MSG_DONTWAIT);
+    unsigned char said[SERVE_RUNNER_SAID] = {0};
+    const ssize_t n = r->order < 0 ? -1 : recv(r->order, said, sizeof said, MSG_DONTWAIT);
     if (n == 0)
         fd_close(fd_take(&r->order));
-    if (n != 1 || r->done)
+    if (n != SERVE_RUNNER_SAID || r->done)
         return;
     r->done = true;
-    r->status = status;
+    r->status = said[0];
+    r->session_over = said[1];
 }
 
 void serve_runner_take(struct serve_runner *r)

@@ -21,14 +21,18 @@ struct serve_runner {
     pid_t pid; /* 0: reaped, or never started */
     int pidfd, out, err;
     int order; /* where its words go, and where it says that everything is printed; -1: it is gone */
-    struct buf text;  /* its standard output */
-    char said[400];   /* the beginning of its standard error, NUL-terminated */
-    uint64_t kill_ns; /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
-    bool flooded;     /* it printed more than LIMIT_SERVE_ANSWER and was killed */
-    bool done;        /* it said that everything is printed: only its end is to come */
-    bool killed;      /* a signal ended it before that: what it printed is not whole */
-    int status;       /* exit status, 128 + n for a signal; once it is done or reaped */
+    struct buf text;   /* its standard output */
+    char said[400];    /* the beginning of its standard error, NUL-terminated */
+    uint64_t kill_ns;  /* after SIGTERM: when SIGKILL follows; 0: nobody asked it to end */
+    bool flooded;      /* it printed more than LIMIT_SERVE_ANSWER and was killed */
+    bool done;         /* it said that everything is printed: only its end is to come */
+    bool killed;       /* a signal ended it before that: what it printed is not whole */
+    bool session_over; /* and that the session that was called is over */
+    int status;        /* exit status, 128 + n for a signal; once it is done or reaped */
 };
+
+/* What it says when everything is printed: its exit status, and whether the session that was called is over. */
+enum { SERVE_RUNNER_SAID = 2 };
 
 #define SERVE_RUNNER_INIT ((struct serve_runner){.pidfd = -1, .out = -1, .err = -1, .order = -1})
 

@@ -40,7 +40,7 @@ const char *serve_sessions_workspace(const struct serve_config *config, const st
     return NULL;
 }
 
-/* The holder ends a session that was not called for so long; then the handle is nobody's. */
+/* The holder ends a session that was not called for so long. */
 static bool expired(const struct serve_client *c, const struct serve_session *s, uint64_t now_ns)
 {
     if (now_ns - s->called_ns <= LIMIT_SERVE_IDLE_MS * CLOCK_NS_PER_MS)
@@ -56,8 +56,10 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
 {
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
         struct serve_session *s = &c->sessions[i];
-        if (s->used && expired(c, s, now_ns))
-            s->used = false;
+        if (s->used && !s->over && expired(c, s, now_ns)) {
+            s->over = true;
+            s->used = !s->unwanted;
+        }
         if (s->used && !s->unwanted && strcmp(s->handle, handle) == 0)
             return s;
     }
@@ -67,27 +69,38 @@ struct serve_session *serve_sessions_find(struct serve_client *c, const char *ha
 bool serve_sessions_room(struct serve_client *c, uint64_t now_ns)
 {
     size_t count = 0;
-    (void)serve_sessions_find(c, "", now_ns); /* forgets the expired */
+    (void)serve_sessions_find(c, "", now_ns); /* those that have expired are over */
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++)
-        count += c->sessions[i].used;
+        count += serve_session_lives(&c->sessions[i]);
     for (size_t i = 0; i < LIMIT_SERVE_JOBS; i++) /* sessions that a job is making */
         count += c->jobs[i].used && !c->jobs[i].ended_ns &&
                  (c->jobs[i].verb == SERVE_SESSION_NEW || c->jobs[i].verb == SERVE_SESSION_FORK);
     return count < LIMIT_SERVE_SESSIONS;
 }
 
+/* An unused place; else that of the one that is over and was not called for the longest. */
+static struct serve_session *free_session(struct serve_client *c)
+{
+    struct serve_session *oldest = NULL;
+    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
+        struct serve_session *s = &c->sessions[i];
+        if (!s->used)
+            return s;
+        if (!serve_session_lives(s) && (!oldest || s->called_ns < oldest->called_ns))
+            oldest = s;
+    }
+    return oldest;
+}
+
 struct serve_session *serve_sessions_add(struct serve_client *c, const char *handle,
                                          uint64_t now_ns)
 {
-    for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
-        struct serve_session *s = &c->sessions[i];
-        if (s->used)
-            continue;
-        *s = (struct serve_session){.used = true, .called_ns = now_ns};
-        memcpy(s->handle, handle, sizeof s->handle);
-        return s;
-    }
-    return NULL;
+    struct serve_session *s = free_session(c);
+    if (!s)
+        return NULL;
+    *s = (struct serve_session){.used = true, .called_ns = now_ns};
+    memcpy(s->handle, handle, sizeof s->handle);
+    return s;
 }
 
 void serve_sessions_closed(struct serve_client *c, const char *handle, enum serve_close how)
@@ -96,7 +109,8 @@ void serve_sessions_closed(struct serve_client *c, const char *handle, enum serv
         struct serve_session *s = &c->sessions[i];
         if (!s->used || strcmp(s->handle, handle) != 0)
             continue;
-        s->used = how != SERVE_CLOSED && s->tries < CLOSE_TRIES;
+        s->over = how == SERVE_CLOSED; /* its client may close it once more */
+        s->used = how == SERVE_CLOSED ? !s->unwanted : s->tries < CLOSE_TRIES;
         s->unwanted = s->unwanted || how == SERVE_CLOSE_ENDED;
         s->closing = false;
     }
@@ -109,7 +123,7 @@ int serve_sessions_list(struct serve_client *c, uint64_t now_ns, struct buf *out
     jsonw_open(&j, NULL, '[');
     for (size_t i = 0; i < LIMIT_SERVE_SESSIONS; i++) {
         const struct serve_session *s = &c->sessions[i];
-        if (!s->used || s->unwanted)
+        if (!s->used || s->unwanted || s->over)
             continue;
         const uint64_t past = (now_ns - s->called_ns) / CLOCK_NS_PER_S,
                        most = LIMIT_SERVE_IDLE_MS / 1000, idle = past < most ? past : most;

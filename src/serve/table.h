@@ -13,6 +13,8 @@
 #include "base/limits.h"
 #include "wire/msg.h"
 
+#include <signal.h>
+
 #define SERVE_HANDLE 30 /* letters: four that say what it is, and 26 that hold 130 random bits */
 
 #define SERVE_WORKSPACE 129        /* letters of a workspace's name, its clone's too */
@@ -73,6 +75,13 @@ struct serve_request {
     struct serve_limits limits;
     uint64_t language; /* 0: none is named; else of serve_language */
     uint64_t body;     /* bytes that follow */
+};
+
+/* Exit statuses that `cordon` promises, and that tell how a job ended. */
+enum {
+    SERVE_STATUS_LIMIT = 124,
+    SERVE_STATUS_NEVER_RAN = 125,
+    SERVE_STATUS_STOPPED = 128 + SIGTERM
 };
 
 /* How a request stands. */

@@ -148,8 +148,12 @@ static void test_idle_session(void)
            "a session in which a call goes on is not idle");
     j->ended_ns = T0;
     tap_ok(serve_sessions_find(c, handle, last), "a session is there for 30 minutes after a call");
-    tap_ok(!serve_sessions_find(c, handle, last + 1),
-           "the handle of a session is nobody's after 30 idle minutes");
+    const struct serve_session *s = serve_sessions_find(c, handle, last + 1);
+    tap_ok(s && s->over && !serve_session_lives(s),
+           "a session is over after 30 idle minutes, and its client may still name it");
+    buf_reset(&list);
+    tap_ok(serve_sessions_list(c, last + 1, &list) == 0 && strncmp(list.data, "[]", 2) == 0,
+           "a session that is over is not in the list");
     buf_done(&list);
     free(c);
 }
@@ -249,9 +253,10 @@ static void test_failed_close(void)
         tap_ok(serve_sessions_add(c, handle, T0), "a session is there");
         j->runner.status = statuses[i];
         serve_jobs_tick(c, T0);
-        tap_eq_int(j->ended_ns && serve_sessions_find(c, handle, T0), i == 0,
+        const struct serve_session *s = j->ended_ns ? serve_sessions_find(c, handle, T0) : NULL;
+        tap_eq_int(s && serve_session_lives(s), i == 0,
                    i == 0 ? "a session stays its client's when whoever closed it failed"
-                          : "a session that the holder does not have is forgotten");
+                          : "a session that the holder does not have is over");
         tap_eq_int(closing(c, handle), 0, "no session is closed by us while its client is there");
         c->gone = true;
         tap_eq_int(closing(c, handle), i == 0,

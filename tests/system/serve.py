@@ -306,7 +306,7 @@ def sessions(who):
         tap.eq(s.tool("execute_code", code="x", session_id=first)["structuredContent"]["value"], "41", f"{who}: the session lives on after it")
         s.tool("session", action="close", session_id=second)
         r = s.tool("execute_code", code="x", session_id=second)
-        tap.ok(r["isError"] and "no such session" in text(r), f"{who}: a session that was closed is gone", r)
+        tap.ok(r["isError"] and "is over: closed" in text(r), f"{who}: a session that was closed is gone", r)
     left = tapsys.cordon(programs, ["session", "list", "--json"], who)
     states = {v["session"]: v["state"] for v in left.json or []}
     tap.ok(own.code == 0 and states.get("mine") not in (None, "over") and states.get(first) == "over",

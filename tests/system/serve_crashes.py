@@ -141,6 +141,40 @@ def of_closings():
         tap.ok(appears(lambda: not sessions()), "sessions whose end was asked for and given up at once are closed", sessions())
 
 
+def given_up(s, session):
+    """A call of that session, which its client does not wait for any more once it has begun."""
+    number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER, "session_id": session})
+    appears(lambda: s.tool("list_files", session_id=session)["isError"])
+    s.tell("notifications/cancelled", requestId=number)
+    appears(lambda: session not in sessions())
+
+
+def of_sessions_over():
+    """One that is over takes no place of its client, which may still ask why, and close it."""
+    with Server(programs, "--profile", "standard") as s:
+        def made():
+            return (s.tool("session", action="new").get("structuredContent") or {}).get("session_id")
+
+        def listed():
+            return [v["session_id"] for v in s.tool("session", action="list")["structuredContent"]["sessions"]]
+        cancelled, late, closed = made(), made(), made()
+        given_up(s, cancelled)
+        s.run(session_id=late, code=HELD, timeout_ms=300)
+        s.tool("session", action="close", session_id=closed)
+        for session, what, why in ((cancelled, "a session whose call was cancelled", "is over"), (late, "a session whose call met its limit", "is over"), (closed, "a session that was closed", "closed")):
+            tap.ok(appears(lambda: session not in listed()), f"{what} is not in the list", listed())
+            r = s.run(session_id=session, code="1")
+            tap.ok(r["isError"] and why in text(r), f"{what} says in its next call why it ended", r)
+            for _ in range(2):
+                r = s.tool("session", action="close", session_id=session)
+                tap.ok(not r["isError"] and "over already" in text(r), f"to close {what} is no error", r)
+        live = [made() for _ in range(16)]
+        tap.eq(sorted(listed()), sorted(map(str, live)), "sessions that are over are not among the 16 of a client")
+        tap.ok(made() is None, "a seventeenth session is refused")
+        r = s.tool("session", action="close", session_id=cancelled)
+        tap.ok(r["isError"] and "no such session" in text(r), "a session that is over is forgotten where others need its place", r)
+
+
 def of_cordond():
     folder = programs.dir / "killed"
     folder.mkdir(mode=0o700)
@@ -178,6 +212,7 @@ of_runners()
 of_fronts()
 of_sessions()
 of_closings()
+of_sessions_over()
 of_cordond()
 tapsys.cordon(programs, ["pool", "stop", "--force"])
 tap.eq(tapsys.cordon(programs, ["audit", "verify"]).code, 0, "the audit of all that crashed is whole")

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/units.h"
+#include "serve/runner.h"
 #include "sys/fd.h"
 #include "sys/here.h"
 #include "sys/pages.h"
@@ -32,6 +33,7 @@ enum { HEAP = 160 * KIB };
 static char words[LIMIT_SERVE_WORDS];
 static char *list[LIMIT_SERVE_WORDS / 2];
 static int to_cordond = -1;
+static bool session_over;
 static struct {
     struct flow_context context;
     char policy[LIMIT_SERVE_WORDS];
@@ -154,14 +156,19 @@ int ready_server(int *ret, struct err *err)
     return to_cordond >= 0 && *ret < 0 ? err_sys(err, "the server's process") : 0;
 }
 
+void ready_session_over(void)
+{
+    session_over = true;
+}
+
 void ready_done(int status)
 {
-    const unsigned char byte = (unsigned char)status;
+    const unsigned char said[SERVE_RUNNER_SAID] = {(unsigned char)status, session_over};
     struct pollfd passed_on = {.fd = to_cordond}; /* cordond hangs up */
     if (to_cordond < 0 || fflush(stdout) != 0 || writer_held(JAIL_STDOUT) ||
         writer_held(JAIL_STDERR) || writer_gone(JAIL_STDOUT))
         return;
-    (void)!send(to_cordond, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)!send(to_cordond, said, sizeof said, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)poll(&passed_on, 1, LIMIT_SERVE_PASS_MS); /* its answer has the machine for itself */
     fd_close(fd_take(&to_cordond));                 /* it is said once */
 }

@@ -30,6 +30,8 @@ struct output_rules *ready_rules(const struct flow_context *context);
 bool ready_served(void);
 /* *RET: a pidfd of the server whose runner this is, the caller's to close; -1: it is nobody's. */
 ERR_MUST_USE int ready_server(int *ret, struct err *err);
+/* The session that was called is over: cordond hears so with the status. */
+void ready_session_over(void);
 /* The exit status is known: where everything is printed and taken, cordond hears so, and need not wait for our end. */
 void ready_done(int status);
 

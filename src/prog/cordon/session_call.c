@@ -17,6 +17,7 @@
 #include "images.h"
 #include "programs.h"
 #include "reader.h"
+#include "ready.h"
 #include "result.h"
 #include "session_shares.h"
 #include "session_workspace.h"
@@ -241,9 +242,11 @@ static void give_back(struct session_context *h, const struct session_call *c, u
     if (pool_client_back(&h->holder, r->alive, reason, note, &use, keep ? record.data : NULL,
                          record.len, &a, &err) < 0)
         result_complain(h->who, err.msg);
-    else if (a.declined && strcmp(a.reply.state, POOL_WHY_ENDED) == 0)
+    else if (a.declined && strcmp(a.reply.state, POOL_WHY_ENDED) == 0) {
         flow_result_say(r, FLOW_CRASHED, "process", category_of(FLOW_CRASHED, "SessionError"),
                         "SessionError", a.reply.reason);
+        ready_session_over();
+    }
     buf_done(&record);
 }
 
@@ -259,8 +262,6 @@ static int staff(struct session_context *h, struct flow_request *req, struct err
         r = programs_find(language_default()->worker, h->python, sizeof h->python, err);
     if (r == 0)
         r = result_rules(req, &h->rules, err);
-    if (r == 0 && h->stop < 0)
-        h->stop = jail_options_stop_fd();
     h->gate_is_open = r == 0;
     return r;
 }
@@ -336,6 +337,9 @@ int session_call_lent(struct session_context *h, struct session_call *c, struct 
         .begun = tell_begun,
         .begun_ctx = &h->holder,
     };
+    /* whoever is stopped from here on ends the call in order, and tells what became of the session */
+    if (!c->line && h->stop < 0)
+        h->stop = jail_options_stop_fd();
     clock_gettime(CLOCK_REALTIME, &began);
     result_ask(&req, &h->jail);
     tools_give(&h->tools, h->tool_options, &req);
@@ -381,6 +385,8 @@ int session_call_lent(struct session_context *h, struct session_call *c, struct 
     streams_done(&streams);
     events_done(&events);
     c->over = !result.alive;
+    if (c->over)
+        ready_session_over();
     c->is_final = result.is_final;
     c->left = result.left_itself;
     if (c->wrote && r == 0 && result.alive)
@@ -453,6 +459,8 @@ int session_call(struct session_context *h, struct session_call *c)
     if (a->declined) {
         c->declined = true;
         c->over = is_gone(a);
+        if (c->over)
+            ready_session_over();
         return c->line && c->typed ? EXIT_NEVER_RAN : session_declined(h, c->session, a);
     }
     r = session_call_lent(h, c, &child, &a->reply);

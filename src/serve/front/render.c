@@ -255,6 +255,12 @@ static void running(struct serve_front *f, struct serve_call *c)
 
 /* ---- sessions ---- */
 
+/* The holder has no such session any more: that is what who closes it wants, and how often it is said does not matter. */
+static bool was_over(const struct serve_call *c)
+{
+    return c->verb == SERVE_SESSION_CLOSE && c->answer.number == SERVE_STATUS_NEVER_RAN;
+}
+
 static void of_session(struct serve_front *f, struct serve_call *c)
 {
     static const char *const actions[SERVE_VERB_COUNT] = {[SERVE_SESSION_NEW] = "new",
@@ -277,6 +283,8 @@ static void of_session(struct serve_front *f, struct serve_call *c)
         jsonw_int(&j, "expires_in_s", LIMIT_SERVE_IDLE_MS / 1000);
         serve_text_add(&t, "session_id: %s\nit ends after %llu minutes without a call\n",
                        c->answer.handle, LIMIT_SERVE_IDLE_MS / 60000);
+    } else if (was_over(c)) {
+        serve_text_add(&t, "close: done, it was over already\n");
     } else {
         serve_text_add(&t, "%s: done\n", actions[c->verb]);
     }
@@ -306,7 +314,7 @@ void serve_render(struct serve_front *f, struct serve_call *c)
     switch (c->answer.stand) {
     case SERVE_DONE:
     case SERVE_CANCELLED:
-        if (about_sessions(c->verb) && c->answer.number == 0 &&
+        if (about_sessions(c->verb) && (c->answer.number == 0 || was_over(c)) &&
             (c->verb != SERVE_SESSION_LIST || c->body.len))
             of_session(f, c);
         else
