@@ -13,7 +13,7 @@
 /* One worker for the language and its dialect. */
 #define JAVASCRIPT_WORKER                                                                          \
     .worker = "cordon-javascript", .place = "/cordon-javascript", .filter = "javascript",          \
-    .imports = true, .space = LIMIT_JAVASCRIPT_SPACE
+    .imports = true, .space = LIMIT_JAVASCRIPT_SPACE, .least = LIMIT_JAVASCRIPT_LEAST
 #endif
 
 static const struct language rows[] = {
@@ -34,6 +34,7 @@ static const struct language rows[] = {
         .place = "/cordon-ruby",
         .filter = "ruby",
         .methods = true,
+        .space = LIMIT_RUBY_SPACE,
 #endif
     },
     {.name = "expr", .title = "a condition", .endings = ".expr", .tags = "expr condition"},

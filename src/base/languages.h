@@ -26,6 +26,7 @@ struct language {
     bool imports;   /* its judge reads files of /workspace that a program imports */
     bool methods;   /* a text may be one method, which is called (--method) */
     uint64_t space; /* addresses that its interpreter has from the start and does not fill */
+    uint64_t least; /* memory that it needs to start where addresses are counted; 0: any does */
 };
 
 /* NULL: there is none. An ending begins with its dot; tags are compared without regard to case. */

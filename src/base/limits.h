@@ -27,8 +27,11 @@
 #define LIMIT_STACK        (256 * MIB) /* of a language's worker; a page of it costs when it is touched */
 
 /* Of cordon-javascript, beside a run's memory: 128 MB that the engine reserves for its own lists and hardly uses, and its libraries, which all
- * processes share. */
+ * processes share. More would let a program fill them, so where addresses are counted the engine does not start with less than LIMIT_JAVASCRIPT_LEAST. */
 #define LIMIT_JAVASCRIPT_SPACE (192 * MIB)
+#define LIMIT_JAVASCRIPT_LEAST (96 * MIB)
+/* Of cordon-ruby its libraries, and what it reserves for fibers: without them it does not start within 16 MB, or goes round in its collector. */
+#define LIMIT_RUBY_SPACE (64 * MIB)
 #define LIMIT_NODE_SPACE                                                                           \
     (512 * MIB) /* of Node, the same: V8 reserves 128 MB for code, and more for its heap */
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/units.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
@@ -473,12 +474,35 @@ static int over_before(struct flow *f)
     return FLOW_STOP;
 }
 
+/* It would die or not come to an end before its first word, each time in another way: the caller is told the one reason. */
+static bool lacks_memory(const struct flow *f)
+{
+    return !flow_in_session(f) && f->run && f->spec.limits.memory < f->language->least &&
+           strncmp(jail_run_outcome(f->run)->memory_enforced_by, "rlimit", 6) == 0;
+}
+
+static int refuse_memory(struct flow *f, struct err *err)
+{
+    char has[UNITS_TEXT], least[UNITS_TEXT];
+    jail_run_stop(f->run);
+    units_bytes_text(f->spec.limits.memory, has);
+    units_bytes_text(f->language->least, least);
+    err_set(err, ERR_LIMIT,
+            "the interpreter of %s does not start within a memory of %s, where no cgroup bounds it "
+            "(memory_by: rlimit); the least is %s",
+            f->language->title, has, least);
+    err_layer(err, "resources");
+    return ERR_LIMIT;
+}
+
 int flow_child_judge(struct flow *f, struct err *err)
 {
     f->late = false;
     int given = put_to_work(f, err);
     if (given < 0)
         return say_who_stopped(f) ? FLOW_STOP : given;
+    if (lacks_memory(f))
+        return refuse_memory(f, err);
     if (given && carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) && f->worker.state == FLOW_WORKER_JUDGED)
         return flow_verdict(f);
     if (!f->late)

@@ -98,6 +98,12 @@ def held(who):
         tap.eq(r["status"], "timeout", f"{who}: {profile}: timers without end are ended by the time of the run", r.story())
         r = run("const a = [];\nfor (;;) a.push(new Array(100000).fill(1));\n", profile, who, "--memory", "128m", *tapsys.LONG)
         tap.eq(r["status"], "memory", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
+        for size in ("16m", "64m", "95m"):
+            r = run("1", profile, who, "--memory", size, "--memory-by", "rlimit")
+            tap.ok(r["status"] == "refused" and "does not start within a memory of" in r["reason"] and "the least is 96 MB" in r["reason"],
+                   f"{who}: {profile}: {size} where addresses are counted are refused, and the least is named", r.story())
+        r = run("console.log('x'.repeat(10))", profile, who, "--memory", "96m", "--memory-by", "rlimit")
+        tap.eq((r["status"], r["stdout"]), ("ok", "x" * 10 + "\n"), f"{who}: {profile}: a small program runs in the least that is named", r.story())
         r = run("for (;;) console.log('x'.repeat(10000));\n", profile, who, *tapsys.LONG)
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
     r = run("const a = [];\nfor (let i = 0; ; i++) a.push({ ['k' + i]: 1, ['j' + i]: 2 });\n", "standard", who, "--memory", "96m", *tapsys.LONG)

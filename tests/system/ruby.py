@@ -72,6 +72,9 @@ def held(who):
         tap.eq(r["status"], "timeout", f"{who}: {profile}: an endless loop is ended by its time", r.story())
         r = run("a = []\nloop { a << 'x' * 1_000_000 }\n", profile, who, "--memory", "128m", *tapsys.LONG)
         tap.ok(r["status"] == "memory" or (r["error"] or {}).get("type") == "NoMemoryError", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
+        for size in ("16m", "32m", "64m"):
+            r = run("puts 'x' * 10", profile, who, "--memory", size, "--memory-by", "rlimit")
+            tap.eq((r["status"], r["stdout"]), ("ok", "x" * 10 + "\n"), f"{who}: {profile}: a small program runs in {size}, also where addresses are counted", r.story())
         r = run("loop { puts 'x' * 10000 }\n", profile, who, *tapsys.LONG)
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)

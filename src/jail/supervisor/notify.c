@@ -223,7 +223,7 @@ static bool signals_itself(const struct jail_watch *w, const struct seccomp_noti
 static bool asks_too_much(const struct jail_watch *w, pid_t pid, uint64_t bytes)
 {
     const uint64_t limit = w->limits->memory + w->limits->space;
-    return bytes > w->limits->memory || status_bytes(pid, "\nVmSize:") > limit - bytes;
+    return bytes > limit || status_bytes(pid, "\nVmSize:") > limit - bytes;
 }
 
 /* By how much the process would grow. */
