@@ -516,7 +516,7 @@ module Cordon
       from = now
       @state.synchronize do
         reader = @reader
-        @told.wait(@state, [LOOK, limit - from].min) if reader && !told?(call)
+        @told.wait(@state, (limit - from).clamp(0, LOOK)) if reader && !told?(call)
         now - from >= LOOK ? reader : nil
       end
     end

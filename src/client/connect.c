@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 120000
+#define CONNECT_S   10
 #define END_MS      15000 /* cordond takes at most 10 s to leave */
 #define WORDS       64    /* of the command line of a server that we start */
 
@@ -66,11 +67,17 @@ static int connect_to(struct cordon_client *c, const char *path)
     if (strlen(path) >= sizeof at.sun_path)
         return client_fail(c, CORDON_CLIENT_ARGUMENT, "%.200s: longer than a socket's path", path);
     memcpy(at.sun_path, path, strlen(path) + 1);
-    const struct timeval most = {.tv_sec = 10};
+    const struct timeval most = {.tv_sec = CONNECT_S};
+    const uint64_t end = clock_now_ns() + CONNECT_S * CLOCK_NS_PER_S;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd >= 0)
         setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most); /* connect obeys it */
-    if (c->fd < 0 || c->wake < 0 || connect(c->fd, (struct sockaddr *)&at, sizeof at) < 0)
+    int r = c->fd < 0 || c->wake < 0 ? -1 : 0;
+    if (r == 0) /* a signal of the caller's program is no answer; with a time it restarts no call */
+        while ((r = connect(c->fd, (struct sockaddr *)&at, sizeof at)) < 0 && errno == EINTR &&
+               clock_now_ns() < end)
+            ;
+    if (r < 0)
         return client_fail(c, CORDON_CLIENT_GONE, "%s: %s; start it: cordon serve --socket %s",
                            path, strerror(errno), path);
     return 0;
@@ -155,9 +162,12 @@ int cordon_client_start(const char *program, const char *const *options,
     return made(c, r, ret_client, why);
 }
 
-/* It ends by itself once its client is gone. */
+/* It ends by itself once its client is gone. The caller's program may have reaped it (SIGCHLD that is ignored, a loop over all
+ * children): its number is another's then. */
 static void end_server(struct cordon_client *c)
 {
+    if (waitpid(c->pid, NULL, WNOHANG) != 0)
+        return;
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, c->pid, 0), .events = POLLIN};
     const uint64_t until = clock_now_ns() + END_MS * CLOCK_NS_PER_MS;
     while (end.fd >= 0 && clock_now_ns() < until && poll(&end, 1, 1000) <= 0)

@@ -200,6 +200,30 @@ def interrupted():
     tap.ok("KeyboardInterrupt" in ends and {"1", "2"} & {*ends}, "Control-C in the thread that reads does not lose the answer of another", ends)
 
 
+def at_a_lock():
+    """A signal handler runs in the moment in which its thread has just begun to write, or to read, and makes a call: it is told so, and does not wait for itself."""
+    real, told = threading.get_ident, []
+
+    def handled():
+        own = c._lines._writing.locked() and sys._getframe(1).f_code.co_name == "send" or c._reading.locked() and sys._getframe(1).f_code.co_name == "_wait"
+        if own and not told:
+            told.append("in its middle")
+            try:
+                c.eval("1 + 1")
+            except Exception as e:
+                told.append(type(e).__name__)
+        return real()
+    with cordon.Client(options=["--answer", "100ms"], patience=20) as c:
+        cordon._client.threading.get_ident = handled
+        try:
+            value = c.eval("1 + 1").value
+        except cordon.Error as e:
+            value = str(e)
+        finally:
+            cordon._client.threading.get_ident = real
+        tap.ok(value == 2 and told in ([], ["in its middle", "RuntimeError"]), "a signal handler that makes a call when its thread has just begun to write or read does not end the connection", value, told)
+
+
 class Enough(BaseException):
     """What a signal handler raises, in the middle of anything."""
 
@@ -397,6 +421,7 @@ def imports():
 imports()
 numbers()
 interrupted()
+at_a_lock()
 interrupted_anywhere()
 stopped()
 handlers()

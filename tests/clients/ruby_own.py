@@ -80,6 +80,22 @@ def by_signal(seconds, calls)
   end
 end
 
+# A thread that waits for an answer which another reads, and does not get the processor until its time is over.
+def too_late
+  Cordon::Client.open do |client|
+    client.instance_variable_set(:@reader, Object.new)
+    call = client.class.send(:const_get, :Call).new({}, nil)
+    client.send(:reader_of_others, call, Process.clock_gettime(Process::CLOCK_MONOTONIC) - 1)
+  end
+  puts JSON.generate("waited for nothing")
+rescue StandardError => e
+  puts JSON.generate("#{e.class}: #{e.message}")
+end
+
+if ARGV[0] == "too_late"
+  too_late
+  exit
+end
 trap(:USR1) { raise Enough }
 left = ARGV[1].to_i
 while left.positive?
@@ -110,4 +126,6 @@ tap.eq(got, [GOOD], f"after {INTERRUPTS} exceptions of Timeout, each somewhere i
 got, said = interrupted("by_signal")
 tap.ok(got and sum(max(g["done"], 1) for g in got) >= INTERRUPTS and all(lost(g) or not g["words"] and not g["alive"] and g["last"] == "2" for g in got),
        f"after each of {INTERRUPTS} exceptions of a signal handler every thread has its answers, or is told that the connection is lost, and why", got, said)
+got, said = interrupted("too_late")
+tap.eq(got, ["waited for nothing"], "a thread whose time is over before it begins to wait ends its wait", said)
 tap.done()

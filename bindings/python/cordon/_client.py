@@ -202,14 +202,14 @@ class Client:
 
     def _wait(self, call: _Call, end: float) -> bool:
         """Until something came for this call: True. False: nothing did until END."""
-        reader, lost = None, None
+        reader, lost, me = None, None, threading.get_ident()  # before the lock: behind a call a signal handler may run
         try:
             while not (call.notes or call.reply or self._gone):
                 if time.monotonic() >= end:
                     return False
                 if self._becomes_reader(call, lost):
                     with self._reading:
-                        self._reader_thread = threading.get_ident()
+                        self._reader_thread = me
                         if not (call.notes or call.reply or self._gone):
                             self._read(end)
                     continue

@@ -42,8 +42,9 @@ class Lines:
             time.sleep(BUSY)
         if self._writing.locked():
             return "the server does not read"
+        me = threading.get_ident()  # before the lock: behind a call a signal handler may run
         with self._writing:
-            self._writer = threading.get_ident()
+            self._writer = me
             begun, sent = self._message
             why = self._put(begun, sent, end) if sent else ""
             if why:
