@@ -111,8 +111,8 @@ def ours():
 
 
 def sessions():
-    """Those that live, as their user sees them."""
-    return [s["session"] for s in json.loads(tapsys.cordon(programs, ["session", "list", "--json"]).out) if s["state"] != "over"]
+    """Those that live and their states, as their user sees them."""
+    return {s["session"]: s["state"] for s in json.loads(tapsys.cordon(programs, ["session", "list", "--json"]).out) if s["state"] != "over"}
 
 
 def of_sessions():
@@ -142,16 +142,15 @@ def of_closings():
 
 
 def given_up(s, session):
-    """A call of that session, which its client does not wait for any more once it has begun."""
-    number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER, "session_id": session})
-    appears(lambda: s.tool("list_files", session_id=session)["isError"])
-    s.tell("notifications/cancelled", requestId=number)
-    appears(lambda: session not in sessions())
+    """A call of that session, which is cancelled once its program has begun."""
+    job = s.tool("execute_code", code=FOREVER, session_id=session)["structuredContent"]["job_id"]
+    appears(lambda: "begun" in text(s.tool("wait_job", job_id=job)))
+    s.tool("wait_job", job_id=job, cancel=True)
 
 
 def of_sessions_over():
     """One that is over takes no place of its client, which may still ask why, and close it."""
-    with Server(programs, "--profile", "standard") as s:
+    with Server(programs, "--profile", "standard", "--answer", "100ms") as s:
         def made():
             return (s.tool("session", action="new").get("structuredContent") or {}).get("session_id")
 
@@ -164,7 +163,7 @@ def of_sessions_over():
         for session, what, why in ((cancelled, "a session whose call was cancelled", "is over"), (late, "a session whose call met its limit", "is over"), (closed, "a session that was closed", "closed")):
             tap.ok(appears(lambda: session not in listed()), f"{what} is not in the list", listed())
             r = s.run(session_id=session, code="1")
-            tap.ok(r["isError"] and why in text(r), f"{what} says in its next call why it ended", r)
+            tap.ok(r.get("isError") and why in text(r), f"{what} says in its next call why it ended", r)
             for _ in range(2):
                 r = s.tool("session", action="close", session_id=session)
                 tap.ok(not r["isError"] and "over already" in text(r), f"to close {what} is no error", r)
