@@ -199,7 +199,7 @@ def full(folder):
         driver = driving.Driver(driving.libraries(BUILD, SOURCE)[LIBRARY], str(path), dict(os.environ))
         asked = threading.Thread(target=lambda: answers.append(driver.tell(PLAIN)))
         asked.start()
-        tapsys.until(lambda: tick(driver.process.pid) or answers, 2)  # which must not come yet
+        tapsys.until(lambda: tick(driver.process.pid) or answers, 2 / tapsys.SLOW)  # which must not come yet; a client waits ten seconds
         for other in before:
             listener.accept()[0].close()
             other.close()

@@ -159,6 +159,9 @@ def make(folder, debs, init, fill):
         shutil.copy2(root / "usr/share/base-passwd" / (name + ".master"), root / "etc" / name)
     alternatives(root)
     (root / "etc/hostname").write_text("cordon-vm\n")
+    certificates = root / "etc/ssl/certs/ca-certificates.crt"  # as update-ca-certificates makes it
+    certificates.parent.mkdir(parents=True, exist_ok=True)
+    certificates.write_bytes(b"".join(p.read_bytes() for p in sorted(root.glob("usr/share/ca-certificates/mozilla/*.crt"))))
     for d in ("proc", "sys", "dev", "tmp", "var/tmp", "root", "home", "usr/share/doc"):
         (root / d).mkdir(parents=True, exist_ok=True)
     for d in ("tmp", "var/tmp"):
