@@ -177,9 +177,9 @@ def again(folder, first, words, name):
 
 
 def tick(pid):
-    """A signal of the driver's own, where it has a handler for it."""
+    """A signal for which the driver in C has a handler, once it has; Ruby has one of its own, which ends it."""
     words = pathlib.Path(f"/proc/{pid}/status").read_text().split("SigCgt:")
-    if len(words) > 1 and int(words[1].split()[0], 16) >> (signal.SIGUSR2 - 1) & 1:
+    if LIBRARY == "c" and len(words) > 1 and int(words[1].split()[0], 16) >> (signal.SIGUSR2 - 1) & 1:
         os.kill(pid, signal.SIGUSR2)
 
 
