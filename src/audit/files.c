@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of the days is the order of their records, not of their names: a clock that was set back
- * may begin a file whose name is older than the one before it. */
+ * may begin a file whose name is older than the one before it.
+ *
+ * Waits: pread in *; a file of the log; none (the kernel's own); an error */
 #include "audit/inside.h"
 
 #include "sys/entries.h"

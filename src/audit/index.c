@@ -16,7 +16,8 @@
  * end of the log that has no entry yet. A supervisor of root's has given up root when it writes the end of its run, and
  * can open no index then: what it finds waiting waits on, for the next one that begins something.
  *
- * Waits: write in write_waiting; the disk's cache; none (the kernel's own); as the record itself */
+ * Waits: write in write_waiting; the disk's cache; none (the kernel's own); as the record itself
+ *        pread in *; a file of the log; none (the kernel's own); an error */
 #include "audit/index.h"
 
 #include "audit/walk.h"

@@ -12,7 +12,8 @@
  * before the log did: then the state as of the last fsync counts, and what came after it and was not
  * acknowledged is not missed.
  *
- * Waits: write in go_on_behind; the disk's cache; none (the kernel's own); others are refused by name */
+ * Waits: write in go_on_behind; the disk's cache; none (the kernel's own); others are refused by name
+ *        pread in *; a file of the log; none (the kernel's own); an error */
 #include "audit/inside.h"
 
 #include "base/limits.h"

@@ -6,7 +6,8 @@
  * A clock that jumps ahead must not empty the log: after a gap that is longer than the retention itself,
  * nothing is removed on the first day that sees it.
  *
- * Waits: fsync in remove_files; the disk, once a day; none (the kernel's own); others are refused by name */
+ * Waits: fsync in remove_files; the disk, once a day; none (the kernel's own); others are refused by name
+ *        pread in *; a file of the log; none (the kernel's own); an error */
 #include "audit/inside.h"
 
 #include "base/limits.h"

@@ -7,7 +7,8 @@
  *
  * Waits: fsync in write_new; the disk, for a new key or anchor; none (the kernel's own); others are refused
  *          by name
- *        read in *; small files; none (the kernel's own); an error */
+ *        read in *; small files; none (the kernel's own); an error
+ *        pwrite in *; a file of the log; none (the kernel's own); an error */
 #include "audit/inside.h"
 
 #include "sys/fd.h"

@@ -3,7 +3,8 @@
  * (shared: readers do not keep each other out), so that the head, the files and their lengths belong
  * together; afterwards the files only grow beyond what was seen.
  *
- * Waits: lock_within in moment; a writer; LIMIT_LOCK_MS; an error that names it */
+ * Waits: lock_within in moment; a writer; LIMIT_LOCK_MS; an error that names it
+ *        pread in *; a file of the log; none (the kernel's own); an error */
 #include "audit/walk.h"
 
 #include "base/limits.h"

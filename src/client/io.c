@@ -3,7 +3,8 @@
  *
  * Waits: poll in until; the server; the client's patience, 2 s for room to give up; the server counts as gone
  *        read in until; an eventfd that never blocks; none (EFD_NONBLOCK); nothing is read
- *        poll in client_lost; the end of a server that we started; 1 s; its last words are taken as they are */
+ *        poll in client_lost; the end of a server that we started; 1 s; its last words are taken as they are
+ *        pread in *; the file of what the server said last; none (the kernel's own); it is not told */
 #include "client/inside.h"
 
 #include "base/clock.h"

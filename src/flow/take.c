@@ -2,7 +2,9 @@
 /* Every name here is hostile. The kernel looks each one up below its folder (openat2, BENEATH and NO_SYMLINKS), on both
  * sides: a link that an earlier run left in the host's folder leads nowhere either. A file is written without a name
  * that means anything and moved to its place when it is whole. Names with a leading dot are configuration to the host's
- * programs (.bashrc, .git), so a guest does not get to make one. */
+ * programs (.bashrc, .git), so a guest does not get to make one.
+ *
+ * Waits: pread in *; a regular file that a run left; none (the kernel's own); its type is not known */
 #include "flow/take.h"
 
 #include "base/limits.h"

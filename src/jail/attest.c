@@ -3,7 +3,8 @@
  * layer's reason alone: the sealed file is readable by its mode, so only Landlock can say EACCES;
  * the denied call would say EFAULT without the filter; the descriptor at the limit would be given.
  *
- * Waits: connect in jail_attest_unfiltered; nobody: a datagram socket; at once; its error is the proof */
+ * Waits: connect in jail_attest_unfiltered; nobody: a datagram socket; at once; its error is the proof
+ *        pread in *; nobody: /proc; at once; the layer is not confirmed */
 #include "jail/attest.h"
 
 #include "jail/inside.h"

@@ -3,7 +3,9 @@
  * kills the child when the connection ends. A session's child stays ours and its client gets copies: the end of a call is the
  * client's word, the end of a client in a call is the end of the session. Between two calls a session
  * is stopped: threads that its guest left behind use no time that nobody accounts for. One whose CPU time moves
- * all the same is ended: within a second by the look of holder.c, at the latest by its next call. */
+ * all the same is ended: within a second by the look of holder.c, at the latest by its next call.
+ *
+ * Waits: pread in *; nobody: a sealed file in memory; at once; spaces */
 #include "pool/ended.h"
 #include "pool/holding.h"
 

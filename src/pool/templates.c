@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Templates and their stock. What a template makes goes to whoever waits for it, first come first served,
  * and else to the stock; what is missing in the stock is ordered after the reply, never before. A
- * template that dies takes its children with it; it is started again, later and later if it keeps dying. */
+ * template that dies takes its children with it; it is started again, later and later if it keeps dying.
+ *
+ * Waits: pread in *; nobody: /proc; at once; what was known before */
 #include "pool/holding.h"
 
 #include "base/clock.h"

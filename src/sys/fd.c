@@ -9,7 +9,8 @@
  *        read in fd_read_back; memory; at once; an error
  *        write in fd_write_file; /proc, a cgroup; none (the kernel's own); an error
  *        write in fd_write_all; the reader, or the disk; the caller's; its error
- *        write in fd_sealed; memory; at once; an error */
+ *        write in fd_sealed; memory; at once; an error
+ *        pread in *; nobody: a sealed file in memory; at once; an error */
 #include "sys/fd.h"
 
 #include "base/limits.h"

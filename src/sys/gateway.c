@@ -2,7 +2,8 @@
 /* A lock of the kernel goes with the process that holds it, however that ended; a file, or a pid in one, would stay.
  *
  * Waits: read in gateway_find; a regular file; none (the kernel's own); holds no lock
- *        connect in gateway_connect; loopback; none (the kernel's own: it is accepted or refused at once); holds no lock */
+ *        connect in gateway_connect; loopback; none (the kernel's own: it is accepted or refused at once); holds no lock
+ *        pwrite in *; the file that tells where the gateway is; none (the kernel's own); an error */
 #include "sys/gateway.h"
 
 #include "base/limits.h"

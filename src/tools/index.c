@@ -7,7 +7,9 @@
  * So any number of processes may read it, and what a process that was killed leaves is not an index.
  *
  * Waits: sqlite3_exec in tools_index_open; nobody: it has the database alone, in memory; at once; the broker ends the call
- *        after LIMIT_TOOL_MS */
+ *        after LIMIT_TOOL_MS
+ *        pread in *; the file of the index; none (the kernel's own); it is made anew
+ *        pwrite in *; the same; none (the kernel's own); the search does without it */
 #include "tools/api.h"
 
 #include "base/limits.h"

@@ -2,7 +2,9 @@
 /* The guest lives while its files are read, and may swap a folder for a link at any instant. So the kernel resolves every name
  * beneath a folder that is open, never follows a link, never leaves the file system; no text is compared with a prefix
  * but the two names of the roots. What is opened is looked at by its descriptor, and anything but a regular file or a folder
- * is refused: a pipe would make us wait, a device act. */
+ * is refused: a pipe would make us wait, a device act.
+ *
+ * Waits: pread in *; a regular file of the workspace; none (the kernel's own); an error */
 #include "tools/inside.h"
 
 #include "base/limits.h"

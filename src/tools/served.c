@@ -3,7 +3,9 @@
  * carried out here, beneath what is served (served_paths.c). Nothing is kept between two requests.
  *
  * Waits: read in tools_serve_files; the supervisor, its parent; none (its death ends us: the kernel kills us with it); ended
- *        write in tools_serve_files; the supervisor, which waits for one answer at a time; the same; ended */
+ *        write in tools_serve_files; the supervisor, which waits for one answer at a time; the same; ended
+ *        pread in *; a regular file of the workspace or of a folder that was given; none (the kernel's own); an error
+ *        pwrite in *; the same; none (the kernel's own); an error */
 #include "tools/inside.h"
 
 #include "base/limits.h"

@@ -24,7 +24,7 @@ CALLS = {"curl_multi_poll", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll
          "lockf", "wait", "wait3", "wait4", "waitpid", "waitid", "nanosleep", "clock_nanosleep", "usleep", "sleep", "pause", "sigwait",
          "sigwaitinfo", "sigtimedwait", "sigsuspend", "sem_wait", "sem_timedwait", "pthread_cond_wait", "pthread_cond_timedwait",
          "pthread_join", "pthread_mutex_lock", "mtx_lock", "fsync", "fdatasync", "syncfs", "sync", "msync", "read", "readv", "recv",
-         "recvmsg", "recvfrom", "recvmmsg", "write", "writev", "send", "sendmsg", "sendto", "splice", "sendfile", "copy_file_range",
+         "recvmsg", "recvfrom", "recvmmsg", "write", "writev", "send", "sendmsg", "sendto", "splice", "sendfile", "copy_file_range", "pread", "preadv", "pwrite", "pwritev",
          "sqlite3_step", "sqlite3_exec", "vfork", "posix_spawn", "posix_spawnp",
          "fread", "fgets", "fgetc", "getc", "getchar", "getline", "getdelim", "fscanf", "scanf", "el_gets", "el_wgets", "getaddrinfo", "tcdrain"}
 WORDS = {"F_SETLKW", "F_OFD_SETLKW", "SECCOMP_IOCTL_NOTIF_RECV", "SYS_futex", "CLONE_VFORK"}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files into a session and out of it, between two calls. The session is lent for a line that is empty: meanwhile nobody
  * else has it, and its descriptor of /workspace is ours. What is in there is the guest's, and some of its threads may
- * still be at work: both ways go through the functions that expect that (jail/put.h, flow/take.h). */
+ * still be at work: both ways go through the functions that expect that (jail/put.h, flow/take.h).
+ *
+ * Waits: pread in *; a regular file of the session; none (the kernel's own); an error */
 #include "session_files.h"
 
 #include "base/limits.h"

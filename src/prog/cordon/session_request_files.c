@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done with the files of a session that is lent. Whoever looks into one is a process that can do nothing else:
- * cordon-tool for text, cordon-image for pictures. Here bytes are moved, below a descriptor and through no link. */
+ * cordon-tool for text, cordon-image for pictures. Here bytes are moved, below a descriptor and through no link.
+ *
+ * Waits: pread in *; a regular file of the session; none (the kernel's own); an error */
 #include "base/jsonw.h"
 #include "base/limits.h"
 #include "base/units.h"

@@ -3,7 +3,8 @@
  * --http: a listening socket, and a file with the token) and cordond as 3; before it reads a byte it gives up files, programs, sockets and processes (src/jail/confine.c), and new
  * descriptors and most memory by rlimits. Whatever a client makes of it can ask cordond what the client could have asked.
  *
- * Waits: write in complain; standard error, where cordond's goes; none (it ends then); nothing is held */
+ * Waits: write in complain; standard error, where cordond's goes; none (it ends then); nothing is held
+ *        pread in *; nobody: a sealed file in memory; at once; there is no token */
 #include "base/sanitized.h"
 #include "base/units.h"
 #include "jail/confine.h"

@@ -4,7 +4,8 @@
  * programs, sockets and processes, as cordon-front does with --http (src/jail/confine.c). Whatever a client or a model makes of it
  * has no key: those are in cordon-proxy.
  *
- * Waits: write in complain; standard error, where cordon-proxy's goes; none (it ends then); nothing is held */
+ * Waits: write in complain; standard error, where cordon-proxy's goes; none (it ends then); nothing is held
+ *        pread in *; nobody: a sealed file in memory; at once; an error */
 #include "base/sanitized.h"
 #include "jail/confine.h"
 #include "proxy/front/front.h"

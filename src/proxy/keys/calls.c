@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may call is decided here and not in the front, which reads hostile bytes: by the gate's token bucket (rates.model_calls, one bucket
  * a client) and by the client's budget of tokens for a day (UTC). What was spent is kept in the state folder, so that starting the gateway
- * anew gives nobody a second budget. A call whose record could not be written is the last one until a record can be written again. */
+ * anew gives nobody a second budget. A call whose record could not be written is the last one until a record can be written again.
+ *
+ * Waits: pread in *; the file of what was spent; none (the kernel's own); nothing was
+ *        pwrite in *; the same; none (the kernel's own); no other call is let in */
 #include "proxy/keys/keys.h"
 
 #include "sys/state.h"
