@@ -106,6 +106,25 @@ static void explain_hint(const struct flow_worker *w)
             rows[i].explain(w);
 }
 
+/* What an interpreter raises that was refused memory; Ruby ends by the last one where it has none for the exception itself. */
+static bool tells_of_memory(const struct flow_worker *w)
+{
+    static const struct {
+        const char *type, *text; /* the text begins so */
+    } rows[] = {
+        {"MemoryError", ""},
+        {"RangeError", "Out of memory"},
+        {"NoMemoryError", ""},
+        {"RegexpError", "failed to allocate memory"},
+        {"fatal", "exception reentered"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(w->fault_type, rows[i].type) == 0 &&
+            strncmp(w->fault, rows[i].text, strlen(rows[i].text)) == 0)
+            return true;
+    return false;
+}
+
 void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *limits)
 {
     struct flow_result *r = w->result;
@@ -121,9 +140,7 @@ void flow_worker_explain(const struct flow_worker *w, const struct jail_limits *
         explain_stack(r);
         return;
     }
-    const bool memory =
-        strcmp(w->fault_type, "MemoryError") == 0 ||
-        (strcmp(w->fault_type, "RangeError") == 0 && strcmp(w->fault, "Out of memory") == 0);
+    const bool memory = tells_of_memory(w);
     /* it went on after the refusal, and failed for something else */
     const bool went_on = r->status == FLOW_MEMORY && r->signal == 0 && !memory;
     if ((r->status != FLOW_ERROR && !went_on) || !w->fault_type[0] || r->category[0] == 'E')

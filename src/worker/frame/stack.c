@@ -5,9 +5,9 @@
  * worker: the kernel places the memory maps below that room at exec, and maps the stack page by page when it is
  * touched, so room that nobody uses costs nothing, neither memory nor address space (RLIMIT_AS).
  *
- * What is deeper still must end, and says why: the handler runs on a stack of its own, sends one message that was
- * not allocated, and returns. The handler is reset by then, so the same instruction faults again and the kernel
- * ends the process with the signal that it deserves. */
+ * What is deeper still must end, and says why: the handler runs on a stack of its own and sends one message that was
+ * not allocated. Then it sends the signal again, which ends the process, as the handler is reset by then. The supervisor
+ * sees that call, and looks whether memory was short: much code writes to what it was refused without a look. */
 #include "worker/frame/stack.h"
 
 #include "base/limits.h"
@@ -59,14 +59,11 @@ static void tell(void)
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     (void)context;
-    uintptr_t at = (uintptr_t)info->si_addr;
-    if (info->si_code <=
-        0) { /* somebody sent it: no instruction will fault again, so it is sent again */
-        (void)raise(signal);
-        return;
-    }
-    if (guest && at >= lowest && at < highest)
+    const uintptr_t at = (uintptr_t)info->si_addr;
+    const bool sent = info->si_code <= 0; /* by somebody, and no fault */
+    if (guest && !sent && at >= lowest && at < highest)
         tell();
+    (void)raise(signal);
 }
 
 void worker_stack_watch(void)

@@ -33,12 +33,14 @@ static struct {
 
 /* JIT off: no memory becomes code, and nothing compiles in another thread. One marker and no concurrent collector: one thread, which
  * may be forked. Memory that threads could share is a way to sleep (library/globals.js). A collection for each 8 MB, not for each one: it
- * writes a mark beside every object, and a child would copy the template's pages for that before its first program has run (`make bench BENCH=javascript`). The C library's allocator, without the cages of the engine's own: 70 GB of addresses less (stand_in.h for the rest). */
+ * writes a mark beside every object, and a child would copy the template's pages for that before its first program has run (`make bench BENCH=javascript`). The C library's allocator, without the cages of the engine's own: 70 GB of addresses less (stand_in.h for the rest). No handler of
+ * faults: it is for WebAssembly, and calls the one that was there before (worker/frame/stack.c) without end. */
 static const char *const settings[][2] = {{"JSC_useJIT", "0"},
                                           {"JSC_useConcurrentGC", "0"},
                                           {"JSC_numberOfGCMarkers", "1"},
                                           {"JSC_useSharedArrayBuffer", "1"},
                                           {"JSC_smallHeapSize", "8388608"},
+                                          {"JSC_useWasmFaultSignalHandler", "0"},
                                           {"GIGACAGE_ENABLED", "0"},
                                           {"Malloc", "1"}};
 
