@@ -152,6 +152,12 @@ void flow_result_outcome(struct flow_result *r, const struct jail_outcome *o,
         flow_result_say(r, FLOW_ERROR, NULL, "CODE", "ExitStatus", text);
         return;
     case JAIL_END_SIGNAL:
+        if (o->killed_from_outside) {
+            flow_result_say(r, FLOW_CRASHED, "process", "CODE", "JailLost",
+                            "the program was killed from outside: by somebody, or for want of the "
+                            "machine's memory");
+            return;
+        }
         snprintf(text, sizeof text, "killed by signal %d (%s)", o->signal,
                  sigabbrev_np(o->signal) ? sigabbrev_np(o->signal) : "?");
         flow_result_say(r, FLOW_CRASHED, NULL, "CODE", "Signal", text);

@@ -90,6 +90,7 @@ struct jail_outcome {
     enum jail_end end;
     int exit_code, signal;
     int stopped_by; /* the signal that jail_run_heed_keys was told to stop it by; 0: none */
+    bool killed_itself, killed_from_outside; /* by SIGKILL, where the table tells which */
     uint64_t wall_us, cpu_us, memory;
     /* The most address space that a process which failed had, or asked for at once; 0: not looked at. */
     uint64_t mapped;

@@ -6,11 +6,13 @@
  * Waits: read in jail_run_output; nobody: the pipe is non-blocking; at once; comes again
  *        poll in let_nest_collect; cordon-nest to end the others; COLLECT_MS; all are killed, and their time
  *          is not counted
- *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped */
+ *        wait4 in jail_run_reap; the jail's init; none (the kernel's own: it was killed); reaped
+ *        pread in *; nobody: /proc; at once; it counts as none */
 #include "jail/child.h"
 #include "jail/supervisor/running.h"
 
 #include "base/clock.h"
+#include "jail/filter.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -234,6 +236,16 @@ static bool ran_short(const struct jail_run *run)
            (run->spec.memory_by_rlimit && jail_memory_was_short(o->mapped, l));
 }
 
+/* The table of a worker reports each signal that the program sends to itself, so a SIGKILL that was not reported came from outside:
+ * from the operator, or from the kernel because the machine has no memory left. Past its CPU time the kernel kills it for that. */
+static bool was_killed_from_outside(const struct jail_run *run)
+{
+    const struct jail_outcome *o = &run->out;
+    const bool reported = run->watch.filter && jail_filter_call(run->watch.filter, SYS_kill);
+    return o->end == JAIL_END_SIGNAL && o->signal == SIGKILL && reported && !o->killed_itself &&
+           o->cpu_us < run->spec.limits.cpu_ms * 1000;
+}
+
 /* What EXITED tells and the limits it may have met. */
 static void judge_end(struct jail_run *run)
 {
@@ -264,6 +276,7 @@ static void judge_end(struct jail_run *run)
         o->end = JAIL_END_CPU;
     else if (failed && ran_short(run) && o->signal != SIGKILL && o->signal != SIGTERM)
         o->end = JAIL_END_MEMORY;
+    o->killed_from_outside = was_killed_from_outside(run);
 }
 
 /* What the janitor removes; if somebody killed it, we do. */

@@ -281,8 +281,10 @@ static int judge(struct jail_watch *w, const struct seccomp_notif *n)
         return ENOMEM;
     }
     if (signals_itself(w, n)) {
-        if (n->data.nr == SYS_tgkill && n->data.args[2] == SIGABRT)
-            jail_notify_look_at_memory(w, pid); /* many a library aborts for want of memory */
+        const int sig = (int)n->data.args[n->data.nr == SYS_tgkill ? 2 : 1];
+        if (n->data.nr == SYS_tgkill && (sig == SIGABRT || sig == SIGSEGV))
+            jail_notify_look_at_memory(w, pid); /* what many a library does for want of memory */
+        w->out->killed_itself = w->out->killed_itself || sig == SIGKILL;
         return 0;
     }
     record(w, n);
