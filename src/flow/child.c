@@ -550,6 +550,7 @@ int flow_check(struct flow *f, struct err *err)
         .nargs = f->req->nargs,
         .method = f->req->method,
         .method_args = f->req->method_args,
+        .served = f->req->served,
         .tools = f->req->tools,
         .call = flow_call,
         .call_ctx = f,

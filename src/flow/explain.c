@@ -33,7 +33,12 @@ static void explain_module(const struct flow_worker *w)
     if (!len || len >= sizeof name || at[len] != '\'')
         return; /* a part of a package that is there: nobody has to get that */
     snprintf(name, sizeof name, "%.*s", (int)len, at);
-    if (w->job && w->job->profile && !w->job->profile->packages)
+    if (w->job && w->job->served)
+        snprintf(w->result->hint, sizeof w->result->hint,
+                 "there is no module '%s' here, and none can be installed: use the standard "
+                 "library, or write what you need of it into the program",
+                 name);
+    else if (w->job && w->job->profile && !w->job->profile->packages)
         snprintf(w->result->hint, sizeof w->result->hint,
                  "profile %.40s has no package '%s'; --profile standard has those that are "
                  "installed",
@@ -54,7 +59,13 @@ static void explain_file(const struct flow_worker *w)
     if (strncmp(w->fault, said, sizeof said - 1) != 0)
         return;
     const char *name = w->fault + sizeof said - 1;
-    if (*name != '/' || strncmp(name, "/workspace/", strlen("/workspace/")) == 0)
+    if (*name == '/' && strncmp(name, "/workspace/", strlen("/workspace/")) != 0)
+        return;
+    if (w->job && w->job->served)
+        snprintf(w->result->hint, sizeof w->result->hint,
+                 "the program sees only the files of its session, below /workspace: list_files "
+                 "tells which, write_file brings one there; a run without session_id has none");
+    else
         snprintf(w->result->hint, sizeof w->result->hint,
                  "the program sees only the files that it was given: --in FILE copies one into its "
                  "/workspace, `run --ro FILE:/workspace/NAME` shows it there, and `cordon session "
@@ -83,7 +94,10 @@ static void explain_tool(const struct flow_worker *w)
             was_given(w->job, name))
             continue;
         snprintf(w->result->hint, sizeof w->result->hint,
-                 "%s is a tool, and this run was not given it: --tool %s gives it", name, name);
+                 w->job && w->job->served
+                     ? "%s is a tool, and programs are given none here: do it in the program%.0s"
+                     : "%s is a tool, and this run was not given it: --tool %s gives it",
+                 name, name);
         return;
     }
 }

@@ -61,6 +61,7 @@ struct flow_request {
     enum flow_kind kind;
     bool raw;             /* the source is text of a model: the program in it is looked for */
     bool source_too_long; /* more than LIMIT_SOURCE: it is refused, and nothing of it is here */
+    bool served; /* for a client of a server, who has tools and no options: hints name those */
     struct flow_context *context;
     const struct flow_outer *outer;       /* NULL: no run stands around it */
     const struct policy_profile *profile; /* not for FLOW_EXEC */

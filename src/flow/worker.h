@@ -34,6 +34,7 @@ struct flow_job {
         FLOW_JOB_BLOCK, /* a call that somebody typed: `_` is the value of the last one */
         FLOW_JOB_NAMES, /* no program: a word, and what it may become */
     } kind;
+    bool served; /* hints name the tools of a server, and no option */
     const struct policy_profile *profile;
     const char *name; /* of the source, in tracebacks */
     const void *source;

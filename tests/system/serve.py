@@ -13,7 +13,7 @@ import tomllib
 
 import exits
 import tapsys
-from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, halt, named, start, stat, stop, text, whole
+from mcptest import LEGACY, META, MODERN, PATIENCE, Connection, Server, appears, bytes_of, connects, family, gone, halt, named, runners, start, stat, stop, text, whole
 from tapsys import Tap, users
 
 try:
@@ -25,6 +25,8 @@ tap = Tap()
 programs = tapsys.Programs(sys.argv[1])
 TOOLS = ["execute_code", "check_code", "eval_expression", "session", "read_file", "write_file", "list_files", "search_files", "snapshot", "wait_job"]
 HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+READS, CHANGES = {"check_code", "eval_expression", "read_file", "list_files", "search_files"}, {"session", "write_file", "snapshot"}  # those that take nothing away, those that may
+LASTS = {"session": "ends after 30 minutes without a call", "wait_job": "kept for 10 minutes after its end"}  # of a handle, where a model reads about it
 FOREVER = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
 
 
@@ -60,6 +62,21 @@ def handshakes():
             tap.ok("result" in s.ask("ping"), f"{version}: ping is answered")
     with Server(programs, legacy="1999-01-01") as s:
         tap.eq(s.opened["result"]["protocolVersion"], LEGACY[-1], "a revision that nobody knows is answered with the newest that has a handshake")
+
+
+def later():
+    """What a later revision brought is not sent to an older one: links to files, and a progress that has words."""
+    for version in LEGACY:
+        with Server(programs, "--profile", "standard", legacy=version) as s:
+            made = re.search("mcp-[a-z2-7]{26}", text(s.tool("session", action="new"))).group()
+            kinds = {b["type"] for b in s.tool("execute_code", code="open('f', 'w').write('x')", session_id=made)["content"]}
+            tap.eq(kinds, {"text", "resource_link"} if version >= "2025-06-18" else {"text"}, f"{version}: files are links since the revision that brought them")
+        with Server(programs, "--profile", "standard", "--answer", "400ms", "--timeout", "10m", legacy=version) as s:
+            job = re.search("job-[a-z2-7]{26}", text(s.call("execute_code", {"progressToken": "p"}, code=FOREVER)["result"])).group()
+            while not s.notes and s.process.poll() is None:  # a cordond that sleeps for as long as --answer tells nothing before
+                s.call("wait_job", {"progressToken": "p"}, job_id=job)
+            tap.eq({"message" in n["params"] for n in s.notes}, {version >= "2025-03-26"}, f"{version}: progress has words since the revision that brought them", s.notes)
+    tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the sessions started
 
 
 def modern():
@@ -152,7 +169,9 @@ def shapes():
     with Server(programs) as s:
         tools = s.ask("tools/list")["result"]["tools"]
         for t in tools:
-            tap.eq([h for h in HINTS if not isinstance(t["annotations"].get(h), bool)], [], f"{t['name']} has all four hints")
+            name = t["name"]
+            tap.eq([t["annotations"].get(h) for h in HINTS], [name in READS, name in CHANGES, name in READS | {"write_file"}, False], f"{name} has all four hints, each as the tool is")
+            tap.ok(LASTS.get(name, "") in t["description"], f"{name} is described with how long its handle counts, where it has one", t["description"])
             composed = keys(t["inputSchema"]) & {"oneOf", "anyOf", "allOf", "not", "$ref", "$defs", "if"}
             tap.ok(not composed and t["inputSchema"]["additionalProperties"] is False and all(
                 p["type"] in ("string", "integer", "boolean", "object") for p in t["inputSchema"]["properties"].values()),
@@ -167,6 +186,36 @@ def shapes():
             r = s.tool(name, **arguments)
             tap.eq([e.message for e in jsonschema.Draft202012Validator(schemas[name]).iter_errors(r.get("structuredContent"))], [],
                    f"the result of {name} follows its output schema")
+
+
+def told_whole():
+    """What a result has beside its output is in the text, too; and a hint is one for a model, which has tools and no options."""
+    name = f"told-{os.getpid()}"
+    tapsys.cordon(programs, ["workspace", "create", name])
+    with Server(programs, "--workspaces", name) as s:
+        r = s.tool("execute_code", code="from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor() as e:\n    print(list(e.map(str, [1])))")
+        notes = r["structuredContent"]["notes"]
+        tap.ok(notes and all(n in text(r) for n in notes), "how a program ran is told in the text, too", r)
+        r = s.tool("execute_code", code="Harmless.\n\n```python\nprint(6 * 7)\n```\n")
+        tap.ok(r["structuredContent"]["intake"]["blocks"] == 1 and "1 block of code ran, from line 4" in text(r) and "prose" in text(r), "what was taken from what was sent is told in the text, too", r)
+        r = s.tool("execute_code", code="for n in range(2000):\n    open(f'{n}', 'w').close()")
+        tap.ok(r["structuredContent"].get("files_truncated") and "more files than are told" in text(r), "that there are more files is told in the text, too", text(r)[-300:])
+        made = s.tool("session", action="new", workspace=name)["structuredContent"]["session_id"]
+        r = s.tool("execute_code", code="open('a', 'w').write('x')", session_id=made)
+        tap.ok(r["structuredContent"]["snapshot"]["id"] and r["structuredContent"]["snapshot"]["id"] in text(r), "the snapshot that a call came to is told in the text, too", r)
+    policy = programs.dir / "warns.yaml"
+    policy.write_text("verification: warn\nnaming: [{path: '/data/*', pattern: '^[a-z]+$', message: 'plain words'}]\n")
+    with Server(programs, "--policy", str(policy)) as s:
+        made = s.tool("session", action="new")["structuredContent"]["session_id"]
+        r = s.tool("write_file", session_id=made, path="data/Other1", text="x")
+        tap.ok("plain words" in r["structuredContent"].get("warning", "") and r["structuredContent"]["warning"] in text(r), "what the policy only warns of is told in the text, too", r)
+    with Server(programs, "--profile", "standard") as s:
+        for code, word in (("import nonesuch", "standard library"), ("open('nothing')", "write_file"), ("echo(1)", "in the program")):
+            r = s.tool("execute_code", code=code)
+            hint = r["structuredContent"]["error"].get("hint", "")
+            tap.ok(word in hint and hint in text(r) and "--" not in hint and "`" not in hint, f"{code}: the hint names what a client can do, in the text, too", r)
+    tapsys.cordon(programs, ["pool", "stop", "--force"])
+    tapsys.cordon(programs, ["workspace", "delete", name])
 
 
 def results():
@@ -192,10 +241,13 @@ def results():
         big = 10**40 + 1
         r = s.tool("eval_expression", expression="ctx['n'] + 1", context='{"n": %d}' % big)
         tap.eq(r["structuredContent"]["value"], big + 1, "eval_expression is exact with integers of any size")
+        tap.ok(str(big + 1) in text(r), "eval_expression tells its value in the text, too", text(r))
         r = s.tool("eval_expression", expression="ctx['load'] > 0.5 and ctx['mode'] == 'auto'", context={"load": 0.75, "mode": "auto"})
         tap.eq((r["structuredContent"]["value"], r["isError"]), (True, False), "eval_expression reads its context")
         r = s.tool("eval_expression", expression="__import__('os')")
         tap.ok(r["isError"] and r["structuredContent"]["error"]["type"] == "UnsafeExpressionError", "eval_expression refuses what is no condition", r)
+        tap.ok("UnsafeExpressionError" in text(r) and r["structuredContent"]["error"]["message"] in text(r), "eval_expression tells its error in the text, too", text(r))
+    told_whole()
     with Server(programs) as s:
         r = s.tool("check_code", code="import ctypes")
         tap.ok(not r["isError"] and not r["structuredContent"]["is_safe"] and "instead" in text(r),
@@ -225,6 +277,13 @@ def limits():
     with Server(programs, "--profile", "standard", "--memory", "200m") as s:
         r = s.tool("execute_code", code="x = bytearray(400 << 20)", memory_mb=4000)
         tap.ok(r["isError"] and "memory_mb" in text(r) and "MemoryError" in text(r), "memory_mb cannot widen the memory", text(r))
+    with Server(programs, "--profile", "standard", "--timeout", "700ms", "--output", "1000") as s:
+        made = s.tool("session", action="new")["structuredContent"]["session_id"]
+        r = s.tool("execute_code", code="print('x' * 5000)", session_id=made, max_output_chars=1 << 30)
+        tap.ok((r.get("structuredContent") or {}).get("truncated") is True and "max_output_chars" in text(r), "max_output_chars cannot widen the output of a session's call", text(r)[-300:])
+        r = s.tool("execute_code", code="while True: pass", session_id=made, timeout_ms=3600000)
+        tap.ok((r.get("structuredContent") or {}).get("status") == "timeout" and "700" in text(r), "timeout_ms cannot widen the time of a session's call", text(r))
+    tapsys.cordon(programs, ["pool", "stop", "--force"])  # the holder that the session started
 
 
 def lids(who):
@@ -286,6 +345,8 @@ def sessions(who):
     with Server(programs, "--profile", "standard", who=who) as s, Server(programs, "--profile", "standard", who=who) as other:
         made = s.tool("session", action="new")["structuredContent"]
         first = made["session_id"]
+        told = s.tool("session", action="list")
+        tap.ok(first in text(told) and "1800" in text(told), f"{who}: the text of list tells the session, and when it ends", told)
         tap.ok(re.fullmatch("mcp-[a-z2-7]{26}", first) and made["expires_in_s"] == 1800, f"{who}: the handle of a session has 130 bits, and it is told when it ends", made)
         s.tool("execute_code", code="x = 41", session_id=first)
         tap.eq(s.tool("execute_code", code="x + 1", session_id=first)["structuredContent"]["value"], "42", f"{who}: a session keeps its variables")
@@ -363,7 +424,7 @@ def cancelled():
     with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
         number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         worker = appears(lambda: named(s.process.pid, "cordon-python"))
-        runs = set(worker) | {p for p in named(s.process.pid, "cordon-runner")}
+        runs = set(worker) | set(runners(s.process.pid))
         tap.ok(worker, "a run is under way")
         s.tell("notifications/cancelled", requestId=number, reason="no longer wanted")
         tap.eq(gone(runs), [], "a cancelled request takes its run with it")
@@ -412,8 +473,7 @@ def ends():
     with Server(programs, "--profile", "standard", "--timeout", "10m") as s:
         number = s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         worker = appears(lambda: named(s.process.pid, "cordon-python"))
-        # what a runner forks has its name for a moment
-        runner = appears(lambda: len(found := named(s.process.pid, "cordon-runner")) == 1 and found) or named(s.process.pid, "cordon-runner")
+        runner = appears(lambda: runners(s.process.pid))
         tap.eq(len(runner), 1, "a run has one runner")
         os.kill(runner[0], signal.SIGKILL)
         r = s.reply(number).get("result") or {}
@@ -422,7 +482,7 @@ def ends():
         tap.eq(s.tool("execute_code", code="5")["structuredContent"]["value"], "5", "the next request is served after a runner was killed")
         s.send("tools/call", name="execute_code", arguments={"code": FOREVER})
         # the runner of the request before may not have ended yet
-        runner = appears(lambda: [p for p in named(s.process.pid, "cordon-runner") if named(p, "cordon-python")])
+        runner = appears(lambda: [p for p in runners(s.process.pid) if named(p, "cordon-python")])
         appears(lambda: halt(runner[0]))
         tap.eq(s.tool("execute_code", code="6")["structuredContent"]["value"], "6", "a runner that hangs holds nobody else up")
 
@@ -483,6 +543,26 @@ def foreign(owner, other, session):
     tap.ok(got[0] == got[1] and got[0], "resources/read: a file of another client's session is answered as one that nobody has", *got)
     tap.eq(audited(session), records, "nothing of that is on record as done")
     tap.eq(owner.tool("read_file", session_id=session, path="f")["structuredContent"].get("text"), "secret", "the session whose handle the other had is as it was")
+
+
+def foreign_jobs():
+    """The same for what runs, of both eras: the handle is a secret, and does not count for another client of the same server."""
+    folder = programs.dir / "jobs"
+    folder.mkdir(mode=0o700)
+    server = start(programs, ["--socket", str(folder / "s"), "--profile", "standard", "--timeout", "10m", "--answer", "100ms", "--drain", "0s"])
+    appears(lambda: connects(folder / "s"))
+    knows = {META + "clientCapabilities": {"extensions": {META + "tasks": {}}}}
+    with Connection(folder / "s") as owner, Connection(folder / "s", legacy=None) as other:
+        job, nobody = owner.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"], "job-" + "a" * 26
+        for more in ({}, {"cancel": True}):
+            got = [other.tool("wait_job", job_id=handle, **more) for handle in (job, nobody)]
+            tap.ok(got[0] == got[1] and got[0]["isError"], f"wait_job {more}: a job of another client is answered as one that nobody has", *got)
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            got = [other.ask(method, knows, taskId=handle).get("error") for handle in (job, nobody)]
+            tap.ok(got[0] == got[1] and got[0], f"{method}: a task of another client is answered as one that nobody has", *got)
+        tap.eq(owner.tool("wait_job", job_id=job)["structuredContent"]["status"], "running", "the job whose handle the other had goes on")
+    server.terminate()
+    stop(server)
 
 
 def sockets():
@@ -648,6 +728,7 @@ def recorded():
 
 
 handshakes()
+later()
 modern()
 malformed()
 shapes()
@@ -659,6 +740,7 @@ cancelled()
 ends()
 contained()
 sockets()
+foreign_jobs()
 closed()
 snippets()
 for user in users():

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 import struct
 import sys
 import time
@@ -88,10 +89,13 @@ def files(who):
         tap.eq(content(t("read_file", session_id=one, path="empty"))["text"], "", f"{who}: an empty file is written and read")
         r = t("list_files", session_id=one)
         tap.eq([(n["name"], n["kind"]) for n in content(r)["names"]], [("a", "folder"), ("bytes", "file"), ("empty", "file")], f"{who}: list_files tells names and kinds, by name")
+        tap.ok(all(re.search(rf"\b{w}\b", text(r)) for w in ("a", "bytes", "empty", len(every))), f"{who}: list_files tells names and sizes in the text, too", text(r))
         r = t("search_files", session_id=one, pattern="T.O", ignore_case=True)
         tap.eq([(m["path"], m["line"]) for m in content(r)["matches"]], [("/workspace/a/b.txt", 2)], f"{who}: search_files finds a line by an expression")
+        tap.ok(re.search("/workspace/a/b.txt.*2.*two", text(r)), f"{who}: search_files tells file, line and text in the text, too", text(r))
         r = t("search_files", session_id=one, pattern="*.txt", what="names")
         tap.eq([m["path"] for m in content(r)["found"]], ["/workspace/a/b.txt"], f"{who}: search_files finds a file by its name")
+        tap.ok("/workspace/a/b.txt" in text(r), f"{who}: search_files tells a file that it found in the text, too", text(r))
         r = t("search_files", session_id=one, pattern="((")
         tap.ok(r["isError"] and "parenthesis" in text(r), f"{who}: an expression that is wrong is an error that says where", r)
         if who == users()[-1]:

@@ -61,7 +61,7 @@ class Front(Server):
 
 def result(text):
     lines = text.splitlines()
-    return json.loads(lines[-1])["result"] if lines[-1].startswith("{") else {}
+    return json.loads(lines[-1]).get("result", {}) if lines[-1].startswith("{") else {}
 
 
 def beyond():
@@ -98,12 +98,22 @@ def within():
     with Front("--timeout", f"{round(700 * tapsys.SLOW)}ms") as f:
         f.ask(2, "RUN", limits=(3600000, 0, 0), body="while True: pass")
         tap.eq(result(f.answer(2)[2]).get("status"), "timeout", "cordond does not widen the time of a run, whatever a front asks")
+        f.ask(3, "SESSION_NEW")
+        made = f.answer(3)[1]
+        f.ask(4, "SESSION_RUN", made, limits=(3600000, 0, 0), body="while True: pass")
+        tap.eq(result(f.answer(4)[2]).get("status"), "timeout", "cordond does not widen the time of a session's call, whatever a front asks")
     with Front("--memory", "200m", "--output", "1000") as f:
         f.ask(1, "RUN", body="6 * 7")
         got = result(f.answer(1)[2])
         tap.eq(got.get("value"), "42", "a run that is asked by the table is answered", got)
         f.ask(3, "RUN", limits=(0, 0, 1 << 30), body="print('x' * 5000)")
         tap.eq(result(f.answer(3)[2]).get("truncated"), True, "cordond does not widen the output of a run, whatever a front asks")
+        f.ask(5, "SESSION_NEW")
+        made = f.answer(5)[1]
+        f.ask(6, "SESSION_RUN", made, limits=(0, 0, 1 << 30), body="print('x' * 5000)")
+        tap.eq(result(f.answer(6)[2]).get("truncated"), True, "cordond does not widen the output of a session's call, whatever a front asks")
+        f.ask(7, "SESSION_CLOSE", made)
+        f.answer(7)
         f.ask(4, "RUN", limits=(0, 1 << 40, 0), body="x = bytearray(400 << 20)")
         tap.ok(result(f.answer(4)[2]).get("status") in ("memory", "error"), "cordond does not widen the memory of a run, whatever a front asks")
         rows = (("SESSION_RUN", SESSION, "1", "no such session"), ("SESSION_FORK", SESSION, "", "no such session"), ("SESSION_CLOSE", SESSION, "", "no such session"),

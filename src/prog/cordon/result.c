@@ -437,6 +437,7 @@ int result_open_gate(struct flow_context *context, bool json, struct err *err)
 void result_ask(struct flow_request *req, const struct jail_options *o)
 {
     req->role = o->role;
+    req->served = o->served;
     req->context->brief = o->no_wait;
     req->wait_ms = o->no_wait ? 0 : SLOT_WAIT_MS;
     req->approval_wait_ms = o->no_wait ? 0 : req->context->policy->approval.expiry_ms;

@@ -395,6 +395,21 @@ void serve_render(struct serve_front *f, struct serve_call *c);
 /* The object that the runner printed last, as it stands there. */
 const char *serve_render_last(const struct buf *body, size_t *ret_len);
 
+/* A member of what a runner printed: "" and 0 where it is not there, or of another kind. */
+static inline const char *serve_member_text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+static inline long long serve_member_number(const json_t *o, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(o, key));
+}
+
+/* render_beside.c: what the result of a run has beside its output. */
+void serve_render_beside(struct serve_text *t, const json_t *o);
+
 /* render_files.c: whether O is what `cordon session files` printed; then T tells it. */
 bool serve_render_files(struct serve_text *t, const json_t *o);
 /* Pictures and links of an answer, as more blocks of content: each with a comma before it. */

@@ -87,6 +87,8 @@ static void add_head(struct serve_text *t, const json_t *o)
         serve_text_add(t, "error: %s: %s", type ? type : "?", message ? message : "");
         add_line_number(t, error);
         serve_text_add(t, "\n");
+        if (string(error, "hint"))
+            serve_text_add(t, "instead: %s\n", string(error, "hint"));
     } else if (reason) {
         serve_text_add(t, "reason: %s\n", reason);
     }
@@ -101,6 +103,7 @@ static void add_result(struct serve_text *t, const json_t *o)
     add_block(t, o, "value");
     add_block(t, o, "final");
     add_files(t, o);
+    serve_render_beside(t, o);
     if (json_is_true(json_object_get(o, "truncated")))
         serve_text_add(t, "note: the output was cut; print less, or a part at a time\n");
 }

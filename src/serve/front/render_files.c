@@ -8,17 +8,6 @@
 #define IMAGE     "{\"event\": \"image\", " /* src/prog/cordon/events.c */
 #define LINKS_MAX 32
 
-static const char *string(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static long long number(const json_t *o, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(o, key));
-}
-
 static void add_whole(struct serve_text *t, const json_t *text)
 {
     const size_t len = json_string_length(text);
@@ -31,12 +20,12 @@ static void add_whole(struct serve_text *t, const json_t *text)
 static void tell_read(struct serve_text *t, const json_t *o)
 {
     const json_t *text = json_object_get(o, "text"), *next = json_object_get(o, "next_offset");
-    serve_text_add(t, "%s%s%lld bytes", string(o, "source"), *string(o, "source") ? ": " : "",
-                   number(o, "bytes"));
+    serve_text_add(t, "%s%s%lld bytes", serve_member_text(o, "source"),
+                   *serve_member_text(o, "source") ? ": " : "", serve_member_number(o, "bytes"));
     if (json_is_integer(next))
         serve_text_add(t, "; more: offset %lld", (long long)json_integer_value(next));
-    if (*string(o, "note"))
-        serve_text_add(t, "; %s, %s", string(o, "type"), string(o, "note"));
+    if (*serve_member_text(o, "note"))
+        serve_text_add(t, "; %s, %s", serve_member_text(o, "type"), serve_member_text(o, "note"));
     serve_text_add(t, "\n");
     add_whole(t, text ? text : json_object_get(o, "data"));
 }
@@ -45,10 +34,11 @@ static void tell_list(struct serve_text *t, const json_t *o)
 {
     const json_t *v;
     size_t i;
-    serve_text_add(t, "%s:%s\n", string(o, "source"),
+    serve_text_add(t, "%s:%s\n", serve_member_text(o, "source"),
                    json_array_size(json_object_get(o, "names")) ? "" : " empty");
-    json_array_foreach(json_object_get(o, "names"), i, v) serve_text_add(
-        t, "- %s (%s, %lld bytes)\n", string(v, "name"), string(v, "kind"), number(v, "bytes"));
+    json_array_foreach(json_object_get(o, "names"), i, v)
+        serve_text_add(t, "- %s (%s, %lld bytes)\n", serve_member_text(v, "name"),
+                       serve_member_text(v, "kind"), serve_member_number(v, "bytes"));
     if (json_is_true(json_object_get(o, "cut")))
         serve_text_add(t, "there are more\n");
 }
@@ -58,27 +48,29 @@ static void tell_found(struct serve_text *t, const json_t *o)
     const json_t *lines = json_object_get(o, "matches"), *names = json_object_get(o, "found"), *v;
     size_t i;
     serve_text_add(t, "%zu found below %s%s\n", json_array_size(lines) + json_array_size(names),
-                   string(o, "source"),
+                   serve_member_text(o, "source"),
                    json_is_true(json_object_get(o, "cut")) ? ", and there are more" : "");
-    if (number(o, "skipped"))
+    if (serve_member_number(o, "skipped"))
         serve_text_add(t, "%lld files or folders were not searched: larger than 8 MB, or shut\n",
-                       number(o, "skipped"));
+                       serve_member_number(o, "skipped"));
     json_array_foreach(lines, i, v)
-        serve_text_add(t, "%s:%lld: %s\n", string(v, "path"), number(v, "line"), string(v, "text"));
-    json_array_foreach(names, i, v) serve_text_add(t, "- %s (%s, %lld bytes)\n", string(v, "path"),
-                                                   string(v, "kind"), number(v, "bytes"));
+        serve_text_add(t, "%s:%lld: %s\n", serve_member_text(v, "path"),
+                       serve_member_number(v, "line"), serve_member_text(v, "text"));
+    json_array_foreach(names, i, v)
+        serve_text_add(t, "- %s (%s, %lld bytes)\n", serve_member_text(v, "path"),
+                       serve_member_text(v, "kind"), serve_member_number(v, "bytes"));
 }
 
 static void tell_log(struct serve_text *t, const json_t *o)
 {
     const json_t *v;
     size_t i;
-    serve_text_add(t, "snapshots of %s, the newest first:\n", string(o, "workspace"));
+    serve_text_add(t, "snapshots of %s, the newest first:\n", serve_member_text(o, "workspace"));
     json_array_foreach(json_object_get(o, "snapshots"), i, v)
     {
-        const char *message = string(v, "message");
-        serve_text_add(t, "- %.12s by %s: %.*s\n", string(v, "id"), string(v, "author"),
-                       (int)strcspn(message, "\n"), message);
+        const char *message = serve_member_text(v, "message");
+        serve_text_add(t, "- %.12s by %s: %.*s\n", serve_member_text(v, "id"),
+                       serve_member_text(v, "author"), (int)strcspn(message, "\n"), message);
     }
 }
 
@@ -86,11 +78,12 @@ static void tell_diff(struct serve_text *t, const json_t *o)
 {
     const json_t *changes = json_object_get(o, "changes"), *v;
     size_t i;
-    serve_text_add(t, "from %.12s to %.12s: %zu files differ\n", string(changes, "from"),
-                   string(changes, "to"), json_array_size(json_object_get(changes, "files")));
-    json_array_foreach(json_object_get(changes, "files"), i, v)
-        serve_text_add(t, "%s %s (+%lld -%lld)\n", string(v, "status"), string(v, "path"),
-                       number(v, "added"), number(v, "deleted"));
+    serve_text_add(t, "from %.12s to %.12s: %zu files differ\n", serve_member_text(changes, "from"),
+                   serve_member_text(changes, "to"),
+                   json_array_size(json_object_get(changes, "files")));
+    json_array_foreach(json_object_get(changes, "files"), i, v) serve_text_add(
+        t, "%s %s (+%lld -%lld)\n", serve_member_text(v, "status"), serve_member_text(v, "path"),
+        serve_member_number(v, "added"), serve_member_number(v, "deleted"));
     add_whole(t, json_object_get(o, "patch"));
     if (json_is_true(json_object_get(o, "cut")))
         serve_text_add(t, "the patch is longer: this is its beginning\n");
@@ -98,11 +91,14 @@ static void tell_diff(struct serve_text *t, const json_t *o)
 
 static void tell_done(struct serve_text *t, const json_t *o)
 {
-    if (*string(o, "id"))
-        serve_text_add(t, "%s: done; the head of %s is %s\n", string(o, "action"),
-                       string(o, "workspace"), string(o, "id"));
+    if (*serve_member_text(o, "id"))
+        serve_text_add(t, "%s: done; the head of %s is %s\n", serve_member_text(o, "action"),
+                       serve_member_text(o, "workspace"), serve_member_text(o, "id"));
     else
-        serve_text_add(t, "written: %s, %lld bytes\n", string(o, "source"), number(o, "bytes"));
+        serve_text_add(t, "written: %s, %lld bytes\n", serve_member_text(o, "source"),
+                       serve_member_number(o, "bytes"));
+    if (*serve_member_text(o, "warning"))
+        serve_text_add(t, "note: %s\n", serve_member_text(o, "warning"));
 }
 
 bool serve_render_files(struct serve_text *t, const json_t *o)
@@ -117,16 +113,16 @@ bool serve_render_files(struct serve_text *t, const json_t *o)
         !json_object_get(o, "session"))
         return false;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(string(o, "action"), rows[i].action) == 0) {
+        if (strcmp(serve_member_text(o, "action"), rows[i].action) == 0) {
             rows[i].tell(t, o);
             return true;
         }
-    serve_text_add(t, "status: %s\n", string(o, "status"));
-    if (*string(o, "rule"))
-        serve_text_add(t, "rule: %s\n", string(o, "rule"));
-    serve_text_add(t, "reason: %s\n", string(o, "reason"));
-    if (*string(o, "hint"))
-        serve_text_add(t, "instead: %s\n", string(o, "hint"));
+    serve_text_add(t, "status: %s\n", serve_member_text(o, "status"));
+    if (*serve_member_text(o, "rule"))
+        serve_text_add(t, "rule: %s\n", serve_member_text(o, "rule"));
+    serve_text_add(t, "reason: %s\n", serve_member_text(o, "reason"));
+    if (*serve_member_text(o, "hint"))
+        serve_text_add(t, "instead: %s\n", serve_member_text(o, "hint"));
     return true;
 }
 
@@ -148,9 +144,9 @@ static void add_pictures(struct jsonw *j, const struct buf *body)
         json_error_t where;
         json_t *o =
             len > mark && memcmp(line, IMAGE, mark) == 0 ? json_loadb(line, len, 0, &where) : NULL;
-        if (o && *string(o, "data")) {
+        if (o && *serve_member_text(o, "data")) {
             open_block(j, "image");
-            jsonw_string(j, "data", string(o, "data"));
+            jsonw_string(j, "data", serve_member_text(o, "data"));
             jsonw_string(j, "mimeType", "image/png");
             jsonw_close(j, '}');
         }
@@ -171,15 +167,15 @@ static void add_links(struct jsonw *j, const json_t *o)
 {
     const json_t *v;
     size_t i, count = 0;
-    const char *session = string(o, "session");
+    const char *session = serve_member_text(o, "session");
     if (!*session || !serve_handle_good(SERVE_HANDLE_SESSION, session))
         return;
     json_array_foreach(json_object_get(o, "files"), i, v)
     {
         struct buf uri;
-        const char *path = string(v, "path");
-        if (count == LINKS_MAX || strcmp(string(v, "change"), "removed") == 0 ||
-            is_shown(string(v, "type")))
+        const char *path = serve_member_text(v, "path");
+        if (count == LINKS_MAX || strcmp(serve_member_text(v, "change"), "removed") == 0 ||
+            is_shown(serve_member_text(v, "type")))
             continue;
         buf_init(&uri, 64 * KIB);
         if (serve_resources_uri(&uri, session, path) == 0) {
@@ -187,7 +183,7 @@ static void add_links(struct jsonw *j, const json_t *o)
             open_block(j, "resource_link");
             jsonw_bytes(j, "uri", uri.data, uri.len);
             jsonw_string(j, "name", path);
-            jsonw_int(j, "size", number(v, "bytes"));
+            jsonw_int(j, "size", serve_member_number(v, "bytes"));
             jsonw_close(j, '}');
         }
         buf_done(&uri);

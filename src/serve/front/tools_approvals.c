@@ -71,12 +71,6 @@ const struct serve_tool serve_tools_approvals = {
 
 /* ---- the answer ---- */
 
-static const char *string(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 /* What somebody else wrote: nothing in it acts on the reader. */
 static void add_shown(struct serve_text *t, const json_t *o, const char *key)
 {
@@ -95,18 +89,20 @@ bool serve_render_approvals(struct serve_text *t, const json_t *o)
     size_t i;
     if (!json_is_array(all))
         return false;
-    if (strcmp(string(o, "status"), "ok") != 0) {
-        serve_text_add(t, "status: %s\nreason: %s\n", string(o, "status"), string(o, "reason"));
-        if (*string(o, "hint"))
-            serve_text_add(t, "instead: %s\n", string(o, "hint"));
+    if (strcmp(serve_member_text(o, "status"), "ok") != 0) {
+        serve_text_add(t, "status: %s\nreason: %s\n", serve_member_text(o, "status"),
+                       serve_member_text(o, "reason"));
+        if (*serve_member_text(o, "hint"))
+            serve_text_add(t, "instead: %s\n", serve_member_text(o, "hint"));
         return true;
     }
-    serve_text_add(t, "%s: %s\n", string(o, "action"),
+    serve_text_add(t, "%s: %s\n", serve_member_text(o, "action"),
                    json_array_size(all) ? "done" : "nothing waits for an answer");
     json_array_foreach(all, i, v)
     {
-        serve_text_add(t, "- %s %s: %s of %s, %s\n", string(v, "id"), string(v, "state"),
-                       string(v, "tool"), string(v, "client"), string(v, "because"));
+        serve_text_add(t, "- %s %s: %s of %s, %s\n", serve_member_text(v, "id"),
+                       serve_member_text(v, "state"), serve_member_text(v, "tool"),
+                       serve_member_text(v, "client"), serve_member_text(v, "because"));
         add_shown(t, v, "arguments");
         add_shown(t, v, "code");
     }
