@@ -2,6 +2,7 @@
 """bindings/methods.json against the server's own tools/list and schemas, and each client library against the table: none lags.
 
 Usage: table.py BUILD SOURCE. What the libraries have is read from the libraries: signatures and fields, header and types."""
+import ast
 import dataclasses
 import inspect
 import json
@@ -104,6 +105,20 @@ def page():
     tap.eq(told, real, "docs/agents.md has every method with its arguments")
 
 
+def alone():
+    """What each library needs besides its language: nothing. That of C is looked at by expr-symbols."""
+    needs = {"Python": [n for p in (SOURCE / "bindings/python").rglob("*.py") for n in ast.walk(ast.parse(p.read_text())) if isinstance(n, (ast.Import, ast.ImportFrom))]}
+    names = {m.split(".")[0] for n in needs["Python"] for m in ([a.name for a in n.names] if isinstance(n, ast.Import) else [n.module] if not n.level else [])}
+    tap.eq(sorted(names - sys.stdlib_module_names), [], "Python: the library imports the standard library and itself")
+    sources = "".join(p.read_text() for p in (SOURCE / "bindings/node").glob("*.js"))
+    names = set(re.findall(r"""^(?:import|export)\b[^;]*?from ["']([^"']+)["']|^import ["']([^"']+)["']|\b(?:import|require)\(["']([^"']+)["']\)""", sources, re.M))
+    tap.eq(sorted(n for found in names for n in found if n and not n.startswith(("node:", "./"))), [], "Node: the library imports what Node has, and itself")
+    package = json.loads((BUILD / "bindings/node/package.json").read_text())
+    tap.eq([k for k in package if k.lower().endswith("dependencies")], [], "Node: the package has no dependencies")
+    names = set(re.findall(r"^\s*require(?:_relative)? [\"']([^\"']+)[\"']", "".join(p.read_text() for p in (SOURCE / "bindings/ruby").glob("*.rb")), re.M))
+    tap.ok(names and names <= {"json", "socket", "tempfile", "timeout", "base64", "open3"}, "Ruby: the library requires what Ruby brings along", names)
+
+
 # --- Python ---------------------------------------------------------------------------------------
 
 def json_kind(hint):
@@ -156,6 +171,7 @@ def c():
             missing += [o for o in options if "cordon_run_options" not in given or o not in members]
             missing += ["data"] if "data" in of["own"] and "const void *data" not in given else []
             tap.eq(missing if m else ["missing"], [], f"C: cordon_{place}_{method} has the arguments and types of the table")
+    tap.eq(re.findall(r"struct cordon_(?:client|session|answer)\s*\{", text), [], "C: what a client, a session and an answer are made of is not shown")
     known = {a for place in ("client", "session") for of in table[place].values() for a in [*of["arguments"], *of["own"]]}
     tap.eq(sorted(set(members) - known - {"no_wait", "data", "reserved", "void", "int"}), [], "C: cordon_run_options has no member that the table has not")
     for result, fields in table["results"].items():
@@ -216,6 +232,45 @@ def node():
 
 # --- Ruby -----------------------------------------------------------------------------------------
 
+RUBY_TYPES = """require "rbs"
+require "json"
+loader = RBS::EnvironmentLoader.new
+loader.add(path: Pathname(ARGV[0]))
+builder = RBS::DefinitionBuilder.new(env: RBS::Environment.from_loader(loader).resolve_type_names)
+types = lambda do |name|
+  type = RBS::TypeName.new(name: name.to_sym, namespace: RBS::Namespace.parse("::Cordon"))
+  builder.build_instance(type).methods.select { |_, m| m.defined_in == type }.to_h do |method, m|
+    f = m.method_types.first.type
+    named = (f.required_positionals + f.optional_positionals).to_h { |p| [p.name, p.type.to_s] }
+    [method, {takes: named.merge(f.optional_keywords.transform_values { |p| p.type.to_s }), gives: f.return_type.to_s}]
+  end
+end
+puts JSON.generate(ARGV.drop(1).to_h { |name| [name, types.(name)] })"""
+
+
+def ruby_kind(words):
+    words = words.rstrip("?").replace("::", "")
+    return {"String": "string", "Integer": "integer", "Numeric": "integer", "bool": "boolean", "untyped": "any"}.get(words, "array" if words.startswith("Array[") else "object")
+
+
+def ruby_types(real):
+    """The types by their file, which RBS reads; all that is public has some."""
+    names = ["Client", "Session", *table["results"]]
+    script = subprocess.run(["/usr/bin/ruby", "-e", RUBY_TYPES, str(SOURCE / "bindings/ruby"), *names], capture_output=True, text=True, timeout=120)
+    types = json.loads(script.stdout or "{}")
+    tap.ok(types, "Ruby: the types of the library are read", script.stderr)
+    for place, name in (("client", "Client"), ("session", "Session")):
+        had = types.get(name, {})
+        tap.eq(sorted(set(real.get(place, ())) - set(had)), [], f"Ruby: each method of {name} has types")
+        for method, of in table[place].items():
+            got, arguments = had.get(method, {"takes": {}})["takes"], table["tools"][of["tool"]]["arguments"]
+            tap.eq(differ(got, parameters(of)), [], f"Ruby: the types of {name}.{method} have the arguments of the table")
+            tap.eq([a for a in of["arguments"] if ruby_kind(got.get(a, "")) != arguments[a]["type"]], [], f"Ruby: {name}.{method} has the types of the table")
+    for result, fields in table["results"].items():
+        got = {k: ruby_kind(v["gives"]) for k, v in types.get(result, {}).items() if k in fields and k not in ALWAYS}
+        tap.eq([k for k in fields if k not in ALWAYS and got.get(k) != fields[k]], [], f"Ruby: {result} has the types of the table")
+
+
 RUBY = """require "cordon"
 named = ->(c) { c.public_instance_methods(false).to_h { |m| [m, c.instance_method(m).parameters.map(&:last)] } }
 results = Cordon.constants.map { |n| [n, Cordon.const_get(n)] }.select { |_, c| c.is_a?(Class) && c < Struct }
@@ -234,10 +289,12 @@ def ruby():
     tap.eq({"run", "wait", "check", "eval", "session"} - set(real.get("module", ())), set(), "Ruby: the module has its functions")
     for result, fields in table["results"].items():
         tap.eq(differ(set(real.get("results", {}).get(result, ())) - ALWAYS, set(fields) - ALWAYS), [], f"Ruby: {result} has the fields of the table")
+    ruby_types(real)
 
 
 against_server()
 page()
+alone()
 python()
 c()
 node()
