@@ -50,11 +50,14 @@ def places():
 def wanted():
     """What the collection has: groups and kinds by name, items of its numbered lists."""
     words = collections.Counter()
-    for name in ("attacks/python.jsonl",):
-        for line in (SHARED / name).read_text().splitlines():
+    for path in sorted(SHARED.glob("attacks/*.jsonl")):
+        language = "" if path.stem == "python" else f"{path.stem}: "
+        for line in path.read_text().split("\n")[:-1]:  # a text in it may hold U+2028
             r = json.loads(line)
             kind = r.get("group") or r.get("why") or r["source"].split()[0].split("/")[-1]
-            words[re.sub(r" \(.*\)", "", kind)] += 1
+            words[language + re.sub(r" \(.*\)", "", kind)] += 1
+    for path in SHARED.glob("benign/*.jsonl"):
+        words[f"honest {path.stem}"] += 1
     text = (SHARED / "README.md").read_text()
     for title, mark, elsewhere in (("Expression language", "expression", (5, 35)), ("Operating-system level", "system", (48,))):
         part = text[text.index(title):].split("\n## ")[0]

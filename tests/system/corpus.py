@@ -21,7 +21,7 @@ without it. A file FAMILY.cases has several programs:
     ---
     the program
     --- output
-    what /usr/bin/python3 -I prints for it, byte for byte (corpus.py --write fills it in)
+    what /usr/bin/python3 -I (bash, ruby, node) prints for it, byte for byte (corpus.py --write fills it in)
 
 @SECRET@ @PORT@ @UDP@ @PID@ @ABSTRACT@ in an attack stand for the canaries of tapsys.py."""
 import json
@@ -32,6 +32,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+
+import tapsys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests/cases"
@@ -46,7 +48,8 @@ ONLY_COMPUTES = {
     "RedCode/24_24": "CSV of its own text",
     "smolagents/module/os": "imports the module that strict has of its own", "smolagents/module/pathlib": "the same",
 }
-FOLDERS = ("python/attacks", "python/benign", "shell")
+FOLDERS = ("python/attacks", "python/benign", "shell", "ruby", "javascript")
+ENDS = {"ok", "error", "blocked", "timeout", "memory", "output"}  # an attack that merely crashed shows nothing
 
 
 def parse(path):
@@ -116,6 +119,65 @@ def fill(code, canaries):
     return code
 
 
+def printed(row, r):
+    """What the program wrote: a traceback shows lines of its source, which are nobody's output."""
+    source = {line.strip() for line in row["code"].splitlines()}
+    return (r["stdout"] or "") + "".join(line for line in (r["stderr"] or "").splitlines(True) if line.strip() not in source)
+
+
+def attack_faults(row, profile, r, word):
+    """What is wrong with the end of an attack; WORD is the canaries'."""
+    out = printed(row, r)
+    faults = [] if r["status"] in ENDS else [f"ended as {r['status']}"]
+    if word in r.out + r.err:
+        faults.append("a canary's word came out")
+    expects = row.get("expects") or row["expect"]
+    if profile == "strict" and row["id"] in ONLY_COMPUTES:
+        return faults
+    if expects == "allow":
+        if profile == "standard" and r["status"] == "blocked":
+            faults.append("an honest program was refused")
+    elif "REACHED" in out and (profile == "strict" or (row.get("own") and expects == "contain")):
+        faults.append("it printed REACHED")
+    if profile == "strict" and expects != "allow" and row.get("red_marker") and row["red_marker"] in (r["stdout"] or ""):
+        faults.append("its marker of success is in the output")
+    if expects == "policy-import" and profile == "strict" and r["status"] != "blocked":
+        faults.append("the import passed")
+    if expects == "limit" and r["status"] not in ("timeout", "memory", "blocked"):
+        faults.append("no limit held it")
+    if r["status"] == "blocked" and not all(v["rule"] and v["hint"] for v in r["violations"]):
+        faults.append("a refusal without rule or hint")
+    return faults
+
+
+def own_faults(row, profile, r):
+    """What is wrong with the end of an honest program of the repository's own."""
+    if profile == "strict" and row.get("strict"):
+        named = r["status"] in ("blocked", "error") and any(re.match(row["strict"], rule) for rule in r.rules())
+        return [] if named else [f"strict must refuse it by {row['strict']}: {r['status']} {r.rules()}"]
+    faults = [] if r["status"] == "ok" else [f"status {r['status']}: {r['reason']}"]
+    if r["stdout"] != row["output"]:
+        faults += ["stdout is not what it prints without Cordon:", r["stdout"], "but:", row["output"]]
+    return faults
+
+
+def in_every_profile(tap, programs, language, who, run):
+    """The repository's own programs of a language that has one folder: RUN(code, profile, who, *options, env=) gives a tapsys.Run."""
+    canaries = tapsys.Canaries(programs, who)
+    for profile in ("strict", "standard", "open"):
+        def start(row):
+            limit = ["--timeout", f"{(2 if row['expect'] == 'limit' else 30) * tapsys.SLOW}s"]
+            return run(fill(row["code"], canaries), profile, who, *limit, env=canaries.environment())
+        # a limit is the same in each profile, and takes all of its time: an emulated machine meets it once
+        rows = [row for row in own(language) if profile == "strict" or tapsys.SLOW == 1 or row["expect"] != "limit"]
+        for row, r in tapsys.side_by_side(start, rows):
+            honest = row["expect"] == "works"
+            faults = own_faults(row, profile, r) if honest else attack_faults(row, profile, r, canaries.word)
+            tap.ok(not faults, f"{who}: {profile}: {row['id']}: {'prints what it prints without Cordon' if honest else row['why']}"[:150], *faults, r.story())
+    tap.eq(canaries.faults(), [], f"{who}: every canary is as it was after the cases in {language}")
+    canaries.close()
+
+
 def bare(row):
     """What the program prints without Cordon. Honest programs of our own alone are ever run so."""
     assert row["own"] and row["expect"] == "works"
@@ -123,7 +185,8 @@ def bare(row):
     def stack():
         size = int(row["stack"].rstrip("m")) << 20
         resource.setrlimit(resource.RLIMIT_STACK, (size, resource.getrlimit(resource.RLIMIT_STACK)[1]))
-    argv = ["/bin/bash", "-c", row["code"]] if row["path"].parent.name == "shell" else ["/usr/bin/python3", "-I", "-"]
+    argv = {"shell": ["/bin/bash", "-c", row["code"]], "ruby": ["/usr/bin/ruby", "-"],
+            "javascript": [tapsys.NODE, "-"]}.get(row["path"].parent.name, ["/usr/bin/python3", "-I", "-"])
     with tempfile.TemporaryDirectory(prefix="cordon-bare-") as folder:
         p = subprocess.run(argv, input=row["code"].encode() if argv[-1] == "-" else b"", cwd=folder, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, timeout=120, preexec_fn=stack if row.get("stack") else None,

@@ -6,17 +6,16 @@ those of ../shared/corpora besides them, where that folder is.
 
     attacks   each in every profile, as root and as a user, and by a warm pool; with canaries outside
     benign    each in every profile, without and with a pool: its output, byte for byte; strict may refuse where the case says by which rule
-    truth     the output that a case states is what /usr/bin/python3 prints (and /bin/bash for shell scripts)"""
+    truth     the output that a case states is what /usr/bin/python3 prints (and /bin/bash, ruby and node for the cases of theirs)"""
 import atexit
 import collections
-import re
+import pathlib
 import sys
 
 import corpus
 import tapsys
 
 BUILD, WHAT = sys.argv[1:3]
-ENDS = {"ok", "error", "blocked", "timeout", "memory", "output"}  # an attack that merely crashed shows nothing
 PROFILES = ("strict", "standard", "open")
 
 
@@ -39,36 +38,6 @@ def cool(who, least):
 
 # ---- attacks ----
 
-def printed(row, r):
-    """What the program wrote: a traceback shows lines of its source, which are nobody's output."""
-    source = {line.strip() for line in row["code"].splitlines()}
-    return (r["stdout"] or "") + "".join(line for line in (r["stderr"] or "").splitlines(True) if line.strip() not in source)
-
-
-def attack_faults(row, profile, r, word):
-    out = printed(row, r)
-    faults = [] if r["status"] in ENDS else [f"ended as {r['status']}"]
-    if word in r.out + r.err:
-        faults.append("a canary's word came out")
-    expects = row.get("expects") or row["expect"]
-    if profile == "strict" and row["id"] in corpus.ONLY_COMPUTES:
-        return faults
-    if expects == "allow":
-        if profile == "standard" and r["status"] == "blocked":
-            faults.append("an honest program was refused")
-    elif "REACHED" in out and (profile == "strict" or (row.get("own") and expects == "contain")):
-        faults.append("it printed REACHED")
-    if profile == "strict" and expects != "allow" and row.get("red_marker") and row["red_marker"] in (r["stdout"] or ""):
-        faults.append("its marker of success is in the output")
-    if expects == "policy-import" and profile == "strict" and r["status"] != "blocked":
-        faults.append("the import passed")
-    if expects == "limit" and r["status"] not in ("timeout", "memory", "blocked"):
-        faults.append("no limit held it")
-    if r["status"] == "blocked" and not all(v["rule"] and v["hint"] for v in r["violations"]):
-        faults.append("a refusal without rule or hint")
-    return faults
-
-
 def attacks():
     own, others = corpus.attacks()
     for who, pool in [(w, False) for w in tapsys.users()] + [(tapsys.users()[-1], True)]:
@@ -84,7 +53,7 @@ def attacks():
             ended = collections.Counter()
             for row, r in tapsys.side_by_side(attack, *((own, 1) if pool else (own + others,))):
                 ended[r["status"]] += 1
-                faults = attack_faults(row, profile, r, canaries.word)
+                faults = corpus.attack_faults(row, profile, r, canaries.word)
                 what = f"{who}: {profile}{', warm' if pool else ''}: {row['id']}: {row.get('why') or row.get('expects')}"
                 tap.ok(not faults, what[:150], *faults, r.story())
             tap.figure(f"{who}: {profile}{', warm' if pool else ''}: " + ", ".join(f"{n} {s}" for s, n in ended.most_common()))
@@ -96,17 +65,6 @@ def attacks():
 
 # ---- honest programs ----
 
-def own_faults(row, profile, r):
-    if profile == "strict" and row.get("strict"):
-        named = r["status"] in ("blocked", "error") and any(re.match(row["strict"], rule) for rule in r.rules())
-        return [] if named else [f"strict must refuse it by {row['strict']}: {r['status']} {r.rules()}"]
-    want = row["output"]
-    faults = [] if r["status"] == "ok" else [f"status {r['status']}: {r['reason']}"]
-    if r["stdout"] != want:
-        faults += ["stdout is not what Python prints:", r["stdout"], "but:", want]
-    return faults
-
-
 def own_honest(rows, who):
     for pool in (False, True):
         if pool:
@@ -117,7 +75,7 @@ def own_honest(rows, who):
                 if pool and row.get("warm") and profile != "strict":
                     tap.eq((r["error"] or {}).get("type"), row["warm"], f"{profile}, warm: {row['id']} still has the known fault that its case names", r.story())
                     continue
-                faults = own_faults(row, profile, r)
+                faults = corpus.own_faults(row, profile, r)
                 tap.ok(not faults, f"{profile}{', warm' if pool else ''}: {row['id']} prints what Python prints"
                        + (", or is refused by name" if profile == "strict" and row.get("strict") else ""), *faults, r.story())
         if pool:
@@ -169,7 +127,8 @@ def benign():
 # ---- whether the cases are true ----
 
 def truth():
-    for row in corpus.honest()[0] + [r for r in corpus.own("shell") if r["expect"] == "works"]:
+    built = {"shell", *(p.name.removeprefix("cordon-") for p in tapsys.find_programs(pathlib.Path(BUILD)))}
+    for row in corpus.honest()[0] + [r for f in corpus.FOLDERS[2:] if f in built for r in corpus.own(f) if r["expect"] == "works"]:
         code, out, err = corpus.bare(row)
         tap.ok(code == 0 and out == row["output"], f"{row['id']} states what it prints without Cordon", f"exit {code}", out, err[-400:])
 

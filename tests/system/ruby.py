@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ruby as people start it: what a program is given, how it ends, what holds it; and the collected programs.
+"""Ruby as people start it: what a program is given, how it ends, what holds it; and the programs of tests/cases/ruby.
 
 Usage: ruby.py BUILD. The collected ones of ../shared/corpora only where that folder is: honest ones must run right, attacks must
 not succeed. What the judge and the shadows say in words is src/worker/ruby/test_ruby.c's."""
@@ -10,6 +10,7 @@ import re
 import sys
 import tempfile
 
+import corpus
 import tapsys
 
 BUILD = sys.argv[1]
@@ -71,12 +72,16 @@ def held(who):
         r = run("loop {}\n", profile, who, "--timeout", "1s")
         tap.eq(r["status"], "timeout", f"{who}: {profile}: an endless loop is ended by its time", r.story())
         r = run("a = []\nloop { a << 'x' * 1_000_000 }\n", profile, who, "--memory", "128m", *tapsys.LONG)
-        tap.ok(r["status"] == "memory" or (r["error"] or {}).get("type") == "NoMemoryError", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
+        tap.eq(r["status"], "memory", f"{who}: {profile}: a heap without end is ended by its memory", r.story())
         for size in ("16m", "32m", "64m"):
             r = run("puts 'x' * 10", profile, who, "--memory", size, "--memory-by", "rlimit")
             tap.eq((r["status"], r["stdout"]), ("ok", "x" * 10 + "\n"), f"{who}: {profile}: a small program runs in {size}, also where addresses are counted", r.story())
         r = run("loop { puts 'x' * 10000 }\n", profile, who, *tapsys.LONG)
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
+    for code in ("s = 'x'\nloop { s += s }\n", "a = []\nloop { begin; raise 'x'; rescue => e; a << e; end }\n", "a = []\ni = 0\nloop { a << /a#{i}(b|c)*/; i += 1 }\n"):
+        for size in ("16m", "36m", "56m"):  # what finds nothing left differs: a buffer, an exception, a pattern
+            r = run(code, "standard", who, "--memory", size, *tapsys.LONG)
+            tap.eq((r["status"], r["layer"]), ("memory", "resources"), f"{who}: standard: {size} are too little for: {code.splitlines()[-1]}", r.story())
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)
     tap.ok("t\n" in r["stdout"] and "process" in {v["layer"] for v in r["violations"]}, f"{who}: open: no process is started, and threads are", r.story())
     r = run("50.times { Thread.new { 1 }.join }\nputs 'all'\n", "open", who)
@@ -136,6 +141,7 @@ for who in tapsys.users():
     given(who)
     held(who)
     order(who)
+corpus.in_every_profile(tap, programs, "ruby", tapsys.users()[-1], run)
 if (SHARED / "benign/ruby.jsonl").exists():
     collected(tapsys.users()[-1])
 tap.done()
