@@ -67,8 +67,8 @@ class Site:
     def connect(self):
         return Wire(self.port)
 
-    def legacy(self, version="2025-11-25"):
-        return Session(self, version)
+    def legacy(self, version="2025-11-25", **capabilities):
+        return Session(self, version, capabilities)
 
 
 class Reply:
@@ -194,11 +194,11 @@ class Wire:
 class Session:
     """A conversation of a revision that has sessions; each request has a connection of its own."""
 
-    def __init__(self, site, version):
+    def __init__(self, site, version, capabilities):
         self.site, self.version, self.number = site, version, 0
         with site.connect() as c:
             self.opened = c.ask(site.post({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": {
-                "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}))
+                "protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}}}))
         self.id = self.opened.fields.get("mcp-session-id")
         self.fields = {"Mcp-Session-Id": self.id, **({"MCP-Protocol-Version": version} if version >= "2025-06-18" else {})}
         self.tell("notifications/initialized")

@@ -13,7 +13,7 @@ import time
 
 import tapsys
 from httptest import Site
-from mcptest import META, Connection, Server, appears, connects, named, start, stop, text
+from mcptest import META, Connection, Server, appears, connects, named, runners, start, stop, text
 from tapsys import Tap
 
 CONNECTIONS, REQUESTS, CLIENTS = 256, 32, 32  # LIMIT_HTTP_CONNECTIONS, LIMIT_SERVE_REQUESTS, _CLIENTS of src/base/limits.h
@@ -97,7 +97,7 @@ def of_places():
     tap.ok(appears(lambda: len(named(server.pid, "cordon-front")) == CLIENTS + OTHERS), f"{CLIENTS} clients of the socket are served beside HTTP and figures")
     late = Connection(path, legacy=None)
     clients[0].send("tools/call", name="execute_code", arguments={"code": "while True: pass"})
-    appears(lambda: named(server.pid, "cordon-runner"))
+    appears(lambda: runners(server.pid))
     clients.pop(0).end()
     tap.ok("result" in late.ask("tools/list"), f"a client beyond {CLIENTS} waits at the socket, and is served when another has left")
     more = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -14,7 +14,7 @@ import threading
 
 import tapsys
 from httptest import Site
-from mcptest import LEGACY, META, MODERN, appears, bytes_of, family, gone, named, start, stop, text, whole
+from mcptest import LEGACY, META, MODERN, appears, bytes_of, family, gone, named, runners, start, stop, text, whole
 from tapsys import Tap
 
 tap = Tap()
@@ -169,6 +169,16 @@ def strangers(s):
             r = c.ask(s.head("GET", path, Authorization=None, Content_Type=None))
             tap.ok(r.status == 200 and r.json.get("resource") == f"http://127.0.0.1:{s.port}/mcp" and r.json.get("bearer_methods_supported") == ["header"],
                    f"{path} tells a client whose token is wanted", r.body)
+    v = s.legacy()
+    for method in ("GET", "DELETE"):
+        for fields, status, what in (({"Authorization": None}, 401, "no token"), ({"Authorization": "Bearer " + "x" * len(s.token)}, 401, "a wrong token"),
+                                     ({"Origin": "http://evil.example"}, 403, "another origin"), ({"Host": "evil.example"}, 403, "another host")):
+            with s.connect() as c:
+                tap.eq(c.send(s.head(method, Content_Type=None, **{**v.fields, **fields})).reply_head().status, status, f"{method} of a session with {what} is answered with {status}")
+    tap.eq(v.ask("ping").json.get("result"), {}, "a session that strangers asked for is there for its client")
+    v.delete()
+    with s.connect() as c:
+        tap.eq(c.ask(s.head("GET", "/.well-known/oauth-protected-resource", Host="evil.example", Content_Type=None)).status, 403, "what tells of the token is not told to another host")
     hosts = [("127.0.0.1", 200), (f"localhost:{s.port}", 200), ("[::1]:80", 200), ("evil.example", 403), (f"evil.example:{s.port}", 403),
              ("127.0.0.1.evil.example", 403), ("localhost:80:80", 403), ("localhost:", 403), ("127.0.0.1@evil.example", 403), ("", 403)]
     for host, status in hosts:
@@ -190,7 +200,8 @@ def modern(s):
                and "mcp-session-id" not in r.fields, "a run is answered as JSON, without any session", r.fields)
         name = "=?base64?" + base64.b64encode(b"execute_code").decode() + "?="
         call = {"name": "execute_code", "arguments": {"code": "1"}}
-        rows = [({}, 200, None, "a name"), ({"Mcp-Name": name}, 200, None, "a name in base64"), ({"Mcp-Name": "check_code"}, 400, -32020, "another name"),
+        rows = [({}, 200, None, "a name"), ({"Mcp-Name": name}, 200, None, "a name in base64"), ({"Mcp-Session-Id": "a" * 32}, 200, None, "a session, which the revision has not,"),
+                ({"Mcp-Name": "check_code"}, 400, -32020, "another name"),
                 ({"Mcp-Name": "EXECUTE_CODE"}, 400, -32020, "a name in capitals"), ({"Mcp-Name": None}, 400, -32020, "no name"), ({"Mcp-Name": "=?base64?!!!?="}, 400, -32020, "a name in broken base64"),
                 ({"Mcp-Method": "tools/list"}, 400, -32020, "another method"), ({"Mcp-Method": None}, 400, -32020, "no method"),
                 ({"MCP-Protocol-Version": None}, 400, -32020, "no revision"), ({"MCP-Protocol-Version": "2025-11-25"}, 400, -32020, "another revision")]
@@ -485,11 +496,6 @@ def deaf(s):
 
 # --- ends ------------------------------------------------------------------------------------------
 
-def runners(s):
-    """Of runs that go on: the session has started a holder, whose children are not below this server."""
-    return named(s.process.pid, "cordon-runner")
-
-
 def ends():
     with Site(programs, "--profile", "standard", "--timeout", "10m", "--answer", "1s", "--drain", "0s") as s:
         made = s.tool("session", action="new")["structuredContent"]["session_id"]
@@ -497,7 +503,7 @@ def ends():
         job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
         appears(lambda: "begun" in text(s.tool("wait_job", job_id=job)))
         waiting = s.connect().send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
-        appears(lambda: len(runners(s)) > 1)
+        appears(lambda: len(runners(s.process.pid)) > 1)
         front = named(s.process.pid, "cordon-front")
         os.kill(front[0], signal.SIGKILL)
         tap.ok(waiting.ended(), "the connections of a front that is killed end")
@@ -507,12 +513,12 @@ def ends():
         tap.ok(appears(lambda: len(named(s.process.pid, "cordon-front")) == 1), "there is one front again")
         waiting.close()
         waiting = s.connect().send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
-        appears(lambda: runners(s))
+        appears(lambda: runners(s.process.pid))
         tree = family(s.process.pid)
         tap.eq((s.end(), gone(tree - {s.process.pid})), (0, []), "SIGTERM ends the server with 0, every connection and every run")
     with Site(programs, "--profile", "standard", "--timeout", "10m") as s:
         waiting = s.connect().send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
-        appears(lambda: runners(s))
+        appears(lambda: runners(s.process.pid))
         tree = family(s.process.pid)
         s.process.kill()
         tap.eq(gone(tree - {s.process.pid}), [], "SIGKILL of cordond leaves nothing running")

@@ -12,7 +12,7 @@ import time
 import tapsys
 from gatetest import apart
 from httptest import Site, Wire
-from mcptest import PATIENCE, Connection, appears, named, whole
+from mcptest import PATIENCE, Connection, appears, named, runners, whole
 from tapsys import Tap
 
 tap = Tap()
@@ -244,7 +244,7 @@ def gates():
         with s.connect() as a:
             a.send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
             told(s, gate_running=1)
-            for runner in named(s.process.pid, "cordon-runner"):
+            for runner in runners(s.process.pid):
                 with contextlib.suppress(ProcessLookupError):  # one that told the figures has ended
                     os.kill(runner, signal.SIGKILL)
             a.reply()
