@@ -16,6 +16,16 @@ FILES = "for i in range(30):\n    with open('f', 'a') as f:\n        f.write('x'
 CONTEXTS = "".join(json.dumps({"household_income": i}) + "\n" for i in range(3000))
 
 
+PICTURE = """import struct, zlib
+n = 1500
+rows = b''.join(b'\\0' + bytes([y % 251]) * (3 * n) for y in range(n))
+part = lambda kind, data: struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
+with open('/workspace/p.png', 'wb') as f:
+    f.write(b'\\x89PNG\\r\\n\\x1a\\n' + part(b'IHDR', struct.pack('>IIBBBBB', n, n, 8, 2, 0, 0, 0)) + part(b'IDAT', zlib.compress(rows, 1)) + part(b'IEND', b''))
+print(6 * 7)
+"""
+
+
 class Command:
     """NAME; ARGS and TEXT may be functions of the home; RIGHT looks at a tapsys.Run."""
     victims = ("client",)
@@ -118,6 +128,23 @@ class InWorkspace(Command):
         return [] if r.code == 0 else [f"workspace log afterwards: {r.story()}"]
 
 
+class Pictures(Command):
+    """A run that leaves a picture: events, of which the last has the result. A picture that cannot be read is not there, and the run is none the worse."""
+
+    def answer(self, run):
+        last = super().answer(run)
+        return last.get("result") if isinstance(last, dict) else None
+
+
+class Plot(Command):
+    """The verdict is printed before the picture is drawn."""
+
+    def after(self, home, lost):
+        (home.top / "config/plot.png").unlink(missing_ok=True)
+        left = [p.name for p in (home.top / "config").iterdir() if "plot" in p.name]
+        return [f"left beside the picture: {left}"] if left else []
+
+
 class Switch(Command):
     """stop and resume: the flag is in force for everybody, so it is lifted afterwards."""
     switches = True
@@ -205,6 +232,9 @@ def all_commands(home):
         Command("run with files", ["run", "--json", *COLD, "-"], run_says("3000\n"), text=FILES, json=True, **{**jail, "victims": JAIL + ("server of files",)}),
         InWorkspace("run in a workspace", ["run", "--json", "--workspace", InWorkspace.name_of_it, "-"], run_says("42\n"), text="open('f', 'a').write('x')\nprint(6 * 7)\n", json=True,
                     **{**jail, "victims": JAIL + ("keeper of workspaces",)}),
+        Pictures("run with a picture", ["run", "--events", "--images", *COLD, "-"], lambda r: '"status": "ok"' in r.out.splitlines()[-1], text=PICTURE, json=True,
+                 **{**jail, "victims": JAIL + ("reader of pictures",)}),
+        Plot("monitor with a picture", lambda h: ["monitor", "--plot", str(h.top / "config/plot.png"), "-"], lambda r: r["abort"] is False, text="one two three\n" * 5, json=True, prints=True, victims=("client", "painter")),
         Command("check", ["check", "--json", "-"], lambda r: r["is_safe"] is True, text="print(1)\n", json=True, **{**jail, "holds_place": False}),
         Command("eval", ["eval", "--json", "ctx['a'] > 1", "--ctx", '{"a": 2}'], lambda r: r["value"] is True, json=True, prints=True),
         Command("eval of a stream", ["eval", "ctx['household_income'] >= 0", "--ndjson"], lambda r: r.out == CONTEXTS, text=CONTEXTS, prints=True),

@@ -26,7 +26,8 @@ def find(victim, home, client):
         templates = [t for n in nests for t in named(n, "cordon-python")]
         return templates if victim == "template" else [i for t in templates for i in named(t, "cordon-python")]
     own = {"builder": "cordon", "nest": "cordon-nest", "janitor": "cordon-janitor", "approvals": "cordon-approvals", "new holder": "cordon-holder",
-           "server of files": "cordon-tool", "keeper of workspaces": "cordon-workspace"}
+           "server of files": "cordon-tool", "keeper of workspaces": "cordon-workspace",
+           "reader of pictures": "cordon-image", "painter": "cordon-plot"}
     return named(client.pid, own[victim]) or (named(os.getpid(), own[victim]) if victim == "new holder" else [])
 
 
