@@ -65,8 +65,11 @@ for who in tapsys.users():
         overruns.append(run.seconds - 0.5)
     # on its own clock: the processor's time, not the wall's, which others share
     timed_out(lambda: probe("cpu-spin", "--cpu", "1s", "--timeout", "60s", who=who), 1.0, "cpu", f"{who}: CPU time", figure="cpu_ms")
-    run = shell("while :; do :; done & while :; do :; done", "--cpu", "1s", "--timeout", "8s", who=who)
-    tap.ok(run["status"] == "timeout" and run.code == exits.LIMIT, f"{who}: CPU time of two processes", run.story())
+    spin = "while :; do :; done"
+    if who == "root":  # a cgroup counts what the children of an idle program use
+        timed_out(lambda: shell(f"{spin} & {spin} & wait", "--cpu", "1s", "--timeout", "60s", who=who), 1.0, "cpu", f"{who}: CPU time of two processes", figure="cpu_ms")
+    else:  # without one the program's own clock counts, and the figure is of both
+        says(shell(f"{spin} & {spin}", "--cpu", "1s", "--timeout", "60s", who=who), "timeout", "cpu", exits.LIMIT, f"{who}: CPU time of two processes: status timeout, reason cpu")
     timed_out(lambda: shell("sleep 100 & sleep 100 & exec sleep 100", "--timeout", "500ms", who=who), 0.5, "wall", f"{who}: a tree of sleepers")
     run = probe("benign-time", "--timeout", "20s", "--cpu", "20s", who=who)
     tap.ok(run["status"] == "ok", f"{who}: twin: within its time", run.story())

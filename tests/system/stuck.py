@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from tapsys import ROOTLESS, Programs, Tap, cordon, clean_env, users
+from tapsys import ROOTLESS, SLOW, Programs, Tap, cordon, clean_env, soonest, users
 
 tap = Tap()
 programs = Programs(sys.argv[1])
@@ -132,8 +132,32 @@ def let_go(p):
     p.wait()
 
 
+def stops_at_once(s, when):
+    """`cordon stop` again, which finds nothing new to do: each time as soon as the last. A second is less than the wait for a lock that
+    a run has (LIMIT_LOCK_MS) and than --patience."""
+    took, r = soonest(lambda: (lambda r: (r.seconds, r))(s.run("stop", "--json")), 5, SLOW)
+    tap.ok(r["stopped"] is True and took <= SLOW, f"{s.who}: stop returns within a second {when}", f"{took:.3f} s at best", r.story())
+
+
 def names(text, p):
     return f"pid {p.pid} (" in text and "stopped" in text and f"kill -CONT {p.pid}" in text
+
+
+def running(who):
+    """Nothing in the way, and a run that goes on."""
+    s = State(who)
+    s.whole("a new state folder")
+
+    def attempt():
+        run = s.sleeper()
+        r = s.run("stop", "--json")
+        run.communicate()
+        tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
+        return r.seconds, r
+    took, r = soonest(attempt, 5, SLOW)
+    tap.ok(r.code == 0 and r["count"] == 1 and r["runs"][0]["end"] == "ended" and took <= SLOW, f"{who}: stop of a run that goes on returns within a second",
+           f"{took:.3f} s at best", r.story())
+    s.close()
 
 
 def audit_lock(who):
@@ -153,6 +177,7 @@ def audit_lock(who):
     r = s.run("stop", "--json")
     tap.ok(r["stopped"] is True and "not recorded" in r.err and names(r.err, p),
            f"{who}: stop takes effect and returns while the audit's lock is held, and says what is not recorded", r.story())
+    stops_at_once(s, "while a stopped process holds the audit's lock")
     let_go(p)
     tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     s.whole("the audit's lock was held by a stopped process")
@@ -173,6 +198,7 @@ def gate_lock(who):
            f"{who}: exec is refused by the name of a stopped holder of the gate's lock", r.story())
     r = s.run("stop", "--json")
     tap.ok(r.code == 0 and r["stopped"] is True, f"{who}: stop works and is recorded while the gate's lock is held", r.story())
+    stops_at_once(s, "while a stopped process holds the gate's lock")
     let_go(p)
     tap.eq(s.run("resume").code, 0, f"{who}: resume lets runs in again")
     s.whole("the gate's lock was held by a stopped process")
@@ -298,6 +324,7 @@ def read_only(who):
 
 private_mounts()
 for user in users():
+    running(user)
     audit_lock(user)
     gate_lock(user)
     stopped_supervisor(user)

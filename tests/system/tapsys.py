@@ -329,15 +329,15 @@ def compute_calls(tap, build):
     return set(lists.get(os.uname().machine, "").split()), numbers
 
 
-def soonest(attempt, tries=10):
-    """The best of up to TRIES: attempt() gives seconds of lateness and what else there is to look at; the first that is within
+def soonest(attempt, tries=10, late=LATE):
+    """The best of up to TRIES: attempt() gives seconds of lateness and what else there is to look at; the first that is no later than
     LATE ends it. Other programs can make a run late, never early: one that is in time shows that the limit is kept."""
     best = None
     for _ in range(tries):
         now = attempt()
         if best is None or now[0] < best[0]:
             best = now
-        if best[0] <= LATE:
+        if best[0] <= late:
             break
     return best
 
@@ -408,7 +408,7 @@ class Canaries:
         os.chmod(self.shm, 0o666)
         uid = os.geteuid() if who == "root" or os.geteuid() != 0 else ROOTLESS
         self.sibling = subprocess.Popen(["/bin/sleep", "100000"], user=uid if os.geteuid() == 0 else None,
-                                        env={"CANARY": self.word}, start_new_session=True)
+                                        env={"CANARY": self.word}, start_new_session=True, stdout=subprocess.DEVNULL)  # who reads us is not held by it
         until(self.sibling_sleeps)  # from then on it does nothing else, so that any other state is somebody's work
         self._programs_to_attack(uid)
         self.fresh_rw()
