@@ -83,7 +83,7 @@ def make(programs, who, name):
     """What the guest says it made, and by how much the kernel's memory grew while it held it."""
     before = kernel_mb()
     with subprocess.Popen(programs.command(
-            ["exec", "--memory", f"{MEMORY_MB}m", "--memory-by", "rlimit", "--timeout", "60s", "--stdin", "-", "--ro",
+            ["exec", "--memory", f"{MEMORY_MB}m", "--memory-by", "rlimit", *tapsys.LONG, "--stdin", "-", "--ro",
              f"{programs.dir}/objects:/objects", "--", "/objects/objects", name], who),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=tapsys.clean_env({}, who)) as p:

@@ -205,6 +205,11 @@ def named(root, name):
     return [p for p in family(root) if (stat(p) or ("",))[0] == name]
 
 
+def runners(cordond):
+    """Its own children of that name: what one of them forks has it for a moment, too."""
+    return [p for p in named(cordond, "cordon-runner") if (stat(p) or ("", "", 0))[2] == cordond]
+
+
 def gone(pids):
     """Waits until none of PIDS is alive; what is left."""
     end = time.monotonic() + PATIENCE

@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 import tapsys
-from mcptest import META, MODERN, Client, Connection, Server, appears, connects, gone, halt, named, start, stop, text, whole
+from mcptest import META, MODERN, Client, Connection, Server, appears, connects, gone, halt, named, runners, start, stop, text, whole
 from tapsys import Tap, users
 
 tap = Tap()
@@ -111,8 +111,8 @@ def many(who, file):
             word = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"})["result"]["requestState"]
         s.write({"jsonrpc": "2.0", "id": shown["id"], "result": {"action": "accept", "content": {"approve": True}}})
         r = s.ask("tools/call", ELICITS, name="execute_code", arguments={"code": CODE + f"# later {n}"}, requestState=word, inputResponses={"approval": {"action": "decline"}})
-        tap.eq([whole(s, v["result"])["structuredContent"]["status"] for v in (s.reply(first), r)], ["ok", "denied"],
-               f"{who}: an answer counts for the program that was shown with it, also after {QUESTIONS} others were asked")
+        told = [whole(s, v["result"])["structuredContent"] for v in (s.reply(first), r)]
+        tap.eq([v["status"] for v in told], ["ok", "denied"], f"{who}: an answer counts for the program that was shown with it, also after {QUESTIONS} others were asked", told)
     appears(lambda: not waiting(who))
     with legacy(who, file) as s:
         s.answered = []
@@ -181,7 +181,7 @@ def looks_in_a_crowd(who, file):
         s.answered = []
         number = s.send("tools/call", name="execute_code", arguments={"code": CODE + "# last"})
         q = asked(s, number)
-        run = appears(lambda: len(found := named(s.process.pid, "cordon-runner")) == 1 and found)[0]  # what it forks has its name for a moment
+        run = appears(lambda: runners(s.process.pid))[0]
         appears(lambda: halt(run))
         s.write({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "accept", "content": {"approve": True}}})
         appears(lambda: not waiting(who) and not named(s.process.pid, KEEPER))

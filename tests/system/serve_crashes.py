@@ -10,7 +10,7 @@ import sys
 import tapsys
 import traces
 from httptest import Site
-from mcptest import Connection, Server, appears, connects, family, gone, halt, named, start, stat, stop, text
+from mcptest import Connection, Server, appears, connects, family, gone, halt, named, runners, start, stat, stop, text
 from tapsys import Tap
 
 tap = Tap()
@@ -38,7 +38,7 @@ def ended(s, job, **more):
 def begin(s, before):
     """A run that goes on: its job, its runner and its guest."""
     job = s.tool("execute_code", code=FOREVER)["structuredContent"]["job_id"]
-    runner = appears(lambda: [p for p in named(s.process.pid, "cordon-runner") if p not in before])[0]
+    runner = appears(lambda: [p for p in runners(s.process.pid) if p not in before])[0]
     return job, runner, appears(lambda: named(runner, "cordon-python"))
 
 
@@ -85,7 +85,7 @@ def of_fronts():
         with Connection(path) as b:
             made = b.tool("session", action="new")["structuredContent"]["session_id"]
             held = b.send("tools/call", name="execute_code", arguments={"code": HELD, "session_id": made})
-            appears(lambda: named(server.pid, "cordon-runner"))
+            appears(lambda: runners(server.pid))
             os.kill(first[0], signal.SIGSTOP)
             a.send("tools/call", name="execute_code", arguments={"code": "1"})
             tap.eq(b.tool("execute_code", code="6")["structuredContent"]["value"], "6", "a front that hangs holds up no other client")
@@ -187,15 +187,15 @@ def of_cordond():
             waiting = s.connect().send(s.modern("tools/call", name="execute_code", arguments={"code": FOREVER}))
             with Connection(path) as c:
                 c.send("tools/call", name="execute_code", arguments={"code": FOREVER})
-                appears(lambda: len(named(s.process.pid, "cordon-python")) == 2)
-                runners, tree = named(s.process.pid, "cordon-runner"), family(s.process.pid)
+                appears(lambda: [len(named(s.process.pid, "cordon-" + n)) for n in ("python", "front")] == [2, 3])
+                runs, tree = runners(s.process.pid), family(s.process.pid)
                 what = f"cordond that gets {number.name}"
-                tap.ok(len(runners) == 2 and len(named(s.process.pid, "cordon-front")) == 3, f"{what}: two runs and three fronts are there before it", tree)
+                tap.ok(len(runs) == 2 and len(named(s.process.pid, "cordon-front")) == 3, f"{what}: two runs and three fronts are there before it", tree)
                 if grouped:
-                    tap.ok(traces.cgroups(runners), f"{what} has runs with cgroups before it")
+                    tap.ok(traces.cgroups(runs), f"{what} has runs with cgroups before it")
                 os.kill(s.process.pid, number)
                 tap.eq(gone(tree - {s.process.pid}), [], f"{what} leaves no process: no front, no runner, no guest")
-            tap.ok(appears(lambda: not traces.cgroups(runners)), f"{what} leaves no cgroup", traces.cgroups(runners))
+            tap.ok(appears(lambda: not traces.cgroups(runs)), f"{what} leaves no cgroup", traces.cgroups(runs))
             tap.ok(appears(lambda: set(ours()) <= set(mounted)), f"{what} leaves no mount", ours())
             tap.eq([connects(path), listens(s.port), listens(port)], [False] * 3, f"{what} leaves nobody who listens at its socket, at its port or at that of its figures")
             waiting.close()

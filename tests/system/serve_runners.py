@@ -7,7 +7,7 @@ import os
 import sys
 
 import tapsys
-from mcptest import Connection, appears, connects, halt, named, start, stop, text
+from mcptest import Connection, appears, connects, halt, named, runners, start, stop, text
 from servetest import figures
 from tapsys import Tap
 
@@ -22,7 +22,7 @@ ENV = {"CORDON_STATE": str(programs.dir / "runners-state")}
 
 def hold(server):
     """Stops every runner that is there; gives how many are, but for those that `halt` let go on until the next call."""
-    return sum(halt(pid) for pid in named(server.pid, "cordon-runner"))
+    return sum(halt(pid) for pid in runners(server.pid))
 
 
 def fill(server, path, connections, refused):

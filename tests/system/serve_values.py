@@ -162,13 +162,14 @@ def unread():
 
 def large_array():
     """Answers of some 14 MB each, to one array; others use the same front."""
-    with Site(programs, "--profile", "standard", "--answer", "1s", "--output", "1m") as site, site.connect() as c:
+    with Site(programs, "--profile", "standard", "--answer", "1s", "--output", "1m") as site:
         v = site.legacy("2025-03-26")
         job = re.search("job-[a-z2-7]{26}", text(v.tool("execute_code", code="import sys, time\nfor out in (sys.stdout, sys.stderr):\n    out.write('\\1' * (1 << 20))\ntime.sleep(2)")))[0]
         appears(lambda: "running" not in text(v.tool("wait_job", job_id=job))[:40])
         front = named(site.process.pid, "cordon-front")
         ask = {"method": "tools/call", "params": {"name": "wait_job", "arguments": {"job_id": job}}}
-        r = c.ask(site.post([{"jsonrpc": "2.0", "id": n, **ask} for n in range(12)], **v.fields))
+        with site.connect() as c:  # not before: one without a request is closed
+            r = c.ask(site.post([{"jsonrpc": "2.0", "id": n, **ask} for n in range(12)], **v.fields))
         answers = {m["id"]: m for m in [m for _, m in r.seen if m][-1]}
         refused = {m["error"]["message"] for m in answers.values() if "error" in m}
         tap.eq((sorted(answers), refused), (list(range(12)), {"the answers to this array are more than 64 MiB; send its requests one by one"}),
