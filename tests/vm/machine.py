@@ -43,6 +43,7 @@ class Apt:
         want = " ".join(packages)
         if done.exists() and done.read_text() == want:
             return sorted(self.debs.glob("*.deb"))
+        done.unlink(missing_ok=True)  # what is cut short is not taken for whole
         shutil.rmtree(self.debs)
         self.debs.mkdir()
         self.run("apt-get", "-qq", "update")
