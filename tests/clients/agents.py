@@ -23,6 +23,9 @@ tap = tapsys.Tap()
 programs = tapsys.Programs(BUILD)
 CODE = ["total = sum(n * n for n in range(1, 101))", "import ctypes", "print(total)"]  # what the model wants to run, one a turn
 asked = []  # what the model was told about each
+SHAPES = {"An agent with the tool calls of OpenAI's API": "python", "An agent with the tool calls of Anthropic's API": "python",
+          "An executor shaped as smolagents wants it": "python", "A tool shaped as LangChain wants it": "python",
+          "A Ruby program that defines a generated method": "ruby", "Python": "python", "Node": "js", "Ruby": "ruby", "C": "c"}  # the page has a program of each
 
 
 METHOD = ["Sure!\n\n```ruby\ndef initials(name)\n  `date`\n  name.split.map { |w| w[0] }.join\nend\n```\n",
@@ -112,6 +115,7 @@ def profiles():
     probes = re.findall(r"`(.*?)`", table.group(1))
     rows = [[c.strip() for c in line.strip("|").split("|")] for line in table.group(2).splitlines()]
     tap.eq([r[0].strip("`") for r in rows], ["strict", "locked", "standard", "open"], "README.md: what an agent gets is told for each profile")
+    tap.eq([r[0] for r in rows if len(r[-1]) < 10], [], "README.md: what it costs is told for each profile")
     folder = tempfile.mkdtemp(prefix="cordon-profiles-", dir="/tmp")  # a state of its own: runs without a pool
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     alone = {"CORDON_STATE": folder, "XDG_RUNTIME_DIR": folder}
@@ -131,6 +135,7 @@ found, fences = blocks()
 texts = sum(1 for b in found if b[3] is not None)
 tap.eq(len(found) + texts, fences, "every block of the page is a program or what it prints")
 tap.ok(texts == len(found) and len(found) > 5, "every program of the page is followed by what it prints", [b[1] for b in found if b[3] is None])
+tap.eq([h for h, language in SHAPES.items() if (language, h) not in {(b[0], b[1]) for b in found}], [], "the page has an agent of each kind of API, an executor of each shape, and every library")
 for language, heading, program, prints in found:
     if "--lang" in program and not (programs.bin / "cordon-ruby").exists():
         tap.skip(f"{language}, {heading}", "this build has no cordon-ruby")

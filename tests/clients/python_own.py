@@ -99,7 +99,7 @@ def control_c():
 def stopped():
     """Control-C reaches the caller also where the server has stopped reading in the middle of what it is told."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with cordon.Client(patience=5) as c:
+    with cordon.Client(patience=5 * tapsys.SLOW) as c:
         c.run("1")
         fronts = mcptest.named(os.getpid(), "cordon-front")
         for pid in fronts:
@@ -123,7 +123,7 @@ def stopped():
 
 def handled(handler):
     """How a call of a session ends in which the main thread is when HANDLER of a signal runs there."""
-    with cordon.Client(options=["--answer", "10m"], patience=10) as c:
+    with cordon.Client(options=["--answer", "10m"], patience=10 * tapsys.SLOW) as c:
         s = c.session()
         signal.signal(signal.SIGUSR1, lambda *_: handler(s))
 
@@ -190,7 +190,7 @@ def interrupted():
         except (KeyboardInterrupt, cordon.Error) as e:
             ends.append(type(e).__name__)
     cordon._client.protocol.message_of = once
-    with cordon.Client(str(path), patience=10) as c:
+    with cordon.Client(str(path), patience=10 * tapsys.SLOW) as c:
         workers = [threading.Thread(target=work) for _ in range(2)]
         for w in workers:
             w.start()
@@ -213,7 +213,7 @@ def at_a_lock():
             except Exception as e:
                 told.append(type(e).__name__)
         return real()
-    with cordon.Client(options=["--answer", "100ms"], patience=20) as c:
+    with cordon.Client(options=["--answer", "100ms"], patience=20 * tapsys.SLOW) as c:
         cordon._client.threading.get_ident = handled
         try:
             value = c.eval("1 + 1").value
@@ -237,7 +237,7 @@ def interrupted_anywhere():
     get what is theirs, whole."""
     signal.signal(signal.SIGALRM, raise_enough)
     chance, wrong, over, rounds = random.Random(7), [], threading.Event(), []
-    with cordon.Client(options=["--profile", "standard"], patience=30) as c, c.session() as s:
+    with cordon.Client(options=["--profile", "standard"], patience=30 * tapsys.SLOW) as c, c.session() as s:
         text = "".join(chr(97 + n % 26) for n in range(700_000))
         s.put("long", text)
 
@@ -397,7 +397,7 @@ def loops():
             return (await c.run("1")).value
         except (RuntimeError, cordon.Error) as e:
             return str(e)
-    c = cordon.aio.Client(patience=5)
+    c = cordon.aio.Client(patience=5 * tapsys.SLOW)
     first = asyncio.new_event_loop()
     tap.eq(first.run_until_complete(opened()), "1", "aio: a client is opened in an event loop")
     tap.ok("event loop" in asyncio.run(used()), "aio: in another event loop it says so at once")

@@ -67,9 +67,11 @@ def closing():
 
     def work():
         try:
-            client.run("print('on', flush=True)\nwhile True: pass", on_output=lambda *_: begun.release())
+            r = client.run("print('on', flush=True)\nwhile True: pass", on_output=lambda *_: begun.release())
+            ends.add(f"{r.status}: {r.reason}")
         except Exception as e:
             ends.add(f"{type(e).__name__}: {e}")
+        begun.release()  # one that was refused never begins
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()

@@ -49,9 +49,12 @@ def closing
   begun = Queue.new
   threads = Array.new(6) do
     Thread.new do
-      client.run("print('on', flush=True)\nwhile True: pass", on_output: ->(*) { begun << true })
+      r = client.run("print('on', flush=True)\nwhile True: pass", on_output: ->(*) { begun << true })
+      "#{r.status}: #{r.reason}"
     rescue StandardError => e
       "#{e.class.name.split('::').last}: #{e.message}"
+    ensure
+      begun << true # one that was refused never begins
     end
   end
   6.times { begun.pop }
