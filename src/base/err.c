@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages are formatted into the caller's record at the place where the reason is known; whoever
- * reports (prog/, flow/) only prints. vsnprintf with integers and strings allocates nothing. */
+ * reports (prog/, flow/) only prints. vsnprintf with integers and strings allocates nothing.
+ *
+ * The code is written last: a process that writes into another's memory (jail/builder) may be killed at any instant, and
+ * whoever reads a code finds the whole message behind it. */
 #include "base/err.h"
 
 #include "base/fit.h"
@@ -17,11 +20,11 @@ int err_set(struct err *err, int code, const char *fmt, ...)
         return code;
     va_list ap;
     va_start(ap, fmt);
-    err->code = code;
     err->sys_errno = 0;
     err->layer[0] = 0;
     fit_words(err->msg, sizeof err->msg, vsnprintf(err->msg, sizeof err->msg, fmt, ap));
     va_end(ap);
+    err->code = code;
     return code;
 }
 
@@ -32,7 +35,6 @@ int err_sys(struct err *err, const char *fmt, ...)
         return ERR_SYS;
     va_list ap;
     va_start(ap, fmt);
-    err->code = ERR_SYS;
     err->sys_errno = saved;
     err->layer[0] = 0;
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
@@ -49,6 +51,7 @@ int err_sys(struct err *err, const char *fmt, ...)
     }
     if (n >= 0)
         snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s%s", why, hint);
+    err->code = ERR_SYS;
     return ERR_SYS;
 }
 

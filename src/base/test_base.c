@@ -13,7 +13,13 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void errors(void)
 {
@@ -38,6 +44,33 @@ static void errors(void)
     big[sizeof big - 1] = 0;
     err_set(&e, ERR_USAGE, "%s", big);
     tap_eq_int(strlen(e.msg), sizeof e.msg - 1, "a long message is cut, not overrun");
+}
+
+/* In the middle of its message, which is where an argument cannot be read. */
+static void killed_writer(bool of_system)
+{
+    struct err *e =
+        mmap(NULL, sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const char *shut = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (e == MAP_FAILED || shut == MAP_FAILED)
+        abort();
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rlimit none = {0, 0};
+        signal(SIGSEGV, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &none);
+        if (of_system)
+            (void)err_sys(e, "some words, and %s", shut);
+        else
+            (void)err_set(e, ERR_MISSING, "some words, and %s", shut);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    tap_ok(WIFSIGNALED(status) && e->code == 0,
+           "whoever is killed while it writes %s has left no code (%d)",
+           of_system ? "an error of the kernel" : "an error of ours", e->code);
+    munmap(e, sizeof *e);
 }
 
 static void buffers(void)
@@ -339,6 +372,8 @@ int main(void)
     near();
     json();
     errors();
+    killed_writer(false);
+    killed_writer(true);
     buffers();
     arenas();
     names_of_files();

@@ -208,12 +208,12 @@ def by_itself(who):
     for name, number, janitor, t in stopped:
         r = t.result()
         if janitor:
-            tap.ok(r["status"] == "refused" and "janitor" in r["reason"], f"{who}: {name}: a run whose janitor is stopped before it answers is "
+            tap.ok(r["status"] == "refused" and "janitor" in (r["reason"] or ""), f"{who}: {name}: a run whose janitor is stopped before it answers is "
                    "refused at a deadline, and says so", r.story())
             if proc(t.order[number], "stat"):
                 os.kill(t.order[number], signal.SIGCONT)
         else:
-            tap.ok(r["status"] == "refused" and "stopped" in r["reason"], f"{who}: {name}: a jail whose process {number} is stopped while it "
+            tap.ok(r["status"] == "refused" and "stopped" in (r["reason"] or ""), f"{who}: {name}: a jail whose process {number} is stopped while it "
                    "is built is given up at a deadline, and the run says so", r.story())
     tap.ok(until(lambda: not processes.all()), f"{who}: nothing is left of jails that were given up", processes.all())
 
