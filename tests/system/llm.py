@@ -7,12 +7,14 @@ usage: llm.py BUILD"""
 import hashlib
 import json
 import os
+import signal
 import sys
 import threading
 
 import exits
 import gatetest
 import proxytest
+import traces
 from proxytest import DONE, KEY, LOOP, chat, usage, words
 from tapsys import SLOW, Programs, Tap, late_enough, until, users
 
@@ -243,6 +245,29 @@ def failures(who):
     d.close()
 
 
+def lost(who):
+    """cordon-ask itself, while a model takes its time: the fault of one call, told to the program as the host's, and gone."""
+    d = Desk(who, f"llm: {{timeout: {5 * SLOW}s}}\nbreakers: {{failures: 100}}\n")
+    for sig, category, told in ((signal.SIGKILL, "host", "ended with status"), (signal.SIGSTOP, "timeout", "llm.timeout")):
+        before, asks = len(upstream.asked("up-stall")), []
+
+        def strike():
+            found = until(lambda: len(upstream.asked("up-stall")) > before and [p.pid for p in traces.below(os.getpid()).values() if p.name == "cordon-ask"], 30)
+            asks.extend(found or [])
+            os.kill(asks[0], sig)
+        striker = threading.Thread(target=strike)
+        striker.start()
+        r = d.run(TRY + "t('x', model='stall'); t('x')\n", "--timeout", f"{60 * SLOW}s")
+        striker.join()
+        got = lines(r)
+        tap.ok(len(got) == 2 and got[0][0] == category and told in got[0][1] and isinstance(got[1], dict) and r["status"] == "ok",
+               f"{who}: {sig.name} to cordon-ask is an error of that call, category {category}, and the next call is answered", r.story())
+        tap.ok(until(lambda: not traces.alive(asks[0])), f"{who}: nothing is left of it after {sig.name}", traces.below(os.getpid()))
+        tap.ok(upstream.asked("up-stall")[-1].over.wait(proxytest.PATIENCE), f"{who}: its upstream is closed after {sig.name}")
+    tap.eq(d.s.run("audit", "verify", "--json")["ok"], True, f"{who}: the log is whole after both")
+    d.close()
+
+
 # --- how it is counted ------------------------------------------------------------------------------
 
 def counted(who):
@@ -363,6 +388,6 @@ def in_a_session(who):
 for person in users():
     answers(person)
     gone(person)
-for part in (languages, system_messages, marked, aborted, failures, counted, allowed, in_workers, recorded, in_a_session):
+for part in (languages, system_messages, marked, aborted, failures, lost, counted, allowed, in_workers, recorded, in_a_session):
     part(users()[-1])
 tap.done()
