@@ -31,7 +31,7 @@ static void explain(const struct policy_tool *tool, enum tools_command_end end, 
                  (unsigned long long)tool->output);
         return;
     case TOOLS_COMMAND_SIGNAL:
-        snprintf(why, size, "%s was ended by signal %d", tool->name, status);
+        snprintf(why, size, "%s was killed by signal %d", tool->name, status);
         break;
     case TOOLS_COMMAND_EXITED:
         snprintf(why, size, "%s ended with status %d", tool->name, status);

@@ -51,7 +51,9 @@ static enum gate_error_category explain(const struct policy *p, enum tools_comma
     else if (end == TOOLS_COMMAND_EXITED && line)
         snprintf(why, size, "llm(): %.*s", line, text);
     else
-        snprintf(why, size, "llm(): the process that asks ended with status %d", status);
+        snprintf(why, size, "llm(): the process that asks %s %d",
+                 end == TOOLS_COMMAND_SIGNAL ? "was killed by signal" : "ended with status",
+                 status);
     if (end != TOOLS_COMMAND_EXITED)
         return GATE_ERROR_HOST;
     return status == GATEWAY_ABORTED   ? GATE_ERROR_EARLY_ABORT

@@ -6,6 +6,7 @@
 #include "flow/steps.h"
 
 #include "base/limits.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 #include "sys/lock.h"
 #include "wire/files.h"
@@ -92,9 +93,9 @@ static void tell_unserved(struct flow *f, const struct err *err)
 
 static void say_ended(int status, char out[FLOW_FILES_ENDED])
 {
-    snprintf(out, FLOW_FILES_ENDED, "cordon-tool, which served the files, %s%d",
-             WIFSIGNALED(status) ? "was killed by signal " : "ended with status ",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    char how[SYS_CHILD_TOLD];
+    sys_child_tell(status, how);
+    snprintf(out, FLOW_FILES_ENDED, "cordon-tool, which served the files, %s", how);
 }
 
 /* Dead, or not itself any more: what it was asked for has failed. One that a request crashed may be crashed again, and is not

@@ -9,6 +9,7 @@
 #include "gate/verdict.h"
 
 #include "base/clock.h"
+#include "sys/child.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,11 +53,13 @@ struct bench {
 static void say_failure(const struct gate_judge *j, const struct gate_child *c, char reason[401])
 {
     const size_t line = c->text.len ? strcspn(c->text.data, "\n") : 0;
+    char how[SYS_CHILD_TOLD];
+    sys_child_tell(c->status, how);
     if (j->kind == GATE_JUDGE_MODEL && line && line <= 400 &&
         gate_verdict_printable(c->text.data, line))
         snprintf(reason, 401, "%.*s", (int)line, c->text.data);
     else
-        snprintf(reason, 401, "wait status %#x", (unsigned)c->status);
+        snprintf(reason, 401, "its program %s", how);
 }
 
 static void hear(const struct gate_judge *j, struct bench *b, size_t i, const char hash[65])

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "sys/child.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -47,6 +48,8 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
         return r;
     }
     gate_children_wait(&c, &deadline, 1);
+    char how[SYS_CHILD_TOLD];
+    sys_child_tell(c.status, how);
     if (c.late)
         r = err_set(
             err, ERR_STATE,
@@ -56,9 +59,11 @@ int gate_keeper_ask(struct gate *g, struct buf *request, struct buf *reply, stru
     else if (c.status != 0 && c.text.len) /* its one line of complaint */
         r = err_set(err, ERR_STATE, "%.*s", c.text.len > 200 ? 200 : (int)c.text.len - 1,
                     c.text.data);
-    else if (c.status != 0 || !gate_record_valid(c.text.data, c.text.len))
-        r = err_set(err, ERR_STATE, "cordon-approvals (%.120s) failed: wait status %#x", program,
-                    (unsigned)c.status);
+    else if (c.status != 0)
+        r = err_set(err, ERR_STATE, "cordon-approvals (%.120s) %s", program, how);
+    else if (!gate_record_valid(c.text.data, c.text.len))
+        r = err_set(err, ERR_STATE, "cordon-approvals (%.120s) gave no answer that can be read",
+                    program);
     else
         r = buf_add(reply, c.text.data, c.text.len);
     gate_child_done(&c);

@@ -223,9 +223,9 @@ static void test_models(void)
     } rows[] = {
         {SHELL("echo 'no gateway answers'; exit 1"), "one failed: no gateway answers;"},
         {SHELL(YES "; exit 3"), "one failed: cordon-verdict 1;"},
-        {SHELL("printf 'x\\033[2J\\n'; exit 1"), "one failed: wait status"},
-        {SHELL("printf '%500s\\n' x; exit 1"), "one failed: wait status"},
-        {SHELL("exit 1"), "one failed: wait status"},
+        {SHELL("printf 'x\\033[2J\\n'; exit 1"), "one failed: its program ended with status 1;"},
+        {SHELL("printf '%500s\\n' x; exit 1"), "one failed: its program ended with status 1;"},
+        {SHELL("exit 1"), "one failed: its program ended with status 1;"},
         {SHELL(":"), "one is silent;"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -18,11 +18,19 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+void sys_child_tell(int status, char out[SYS_CHILD_TOLD])
+{
+    const bool killed = WIFSIGNALED(status);
+    snprintf(out, SYS_CHILD_TOLD, "%s %d", killed ? "was killed by signal" : "ended with status",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
+}
 
 int sys_child_wait(pid_t pid, uint64_t most_ms, int *ret_status)
 {

@@ -131,7 +131,7 @@ def bounds(who):
     s = State(who)
     got, r = calls(s, 't(long)\nt(longjson)\nt(greedy)\nt(crash)\nt(fail)\nt(wrong, page=7)\nt(leave)\n')
     tap.ok(len(got) == 7 and isinstance(got[0], dict) and len(got[0]["text"]) == 3072 and got[0]["cut"] is True, f"{who}: a command that writes without end is ended, and its text cut", str(got)[:2000], r.story())
-    words = ["longjson wrote more than 3072 bytes", "greedy ended with status 1", "crash was ended by signal 6", "fail ended with status 1: it is broken", "no page ^[[2J7"]
+    words = ["longjson wrote more than 3072 bytes", "greedy ended with status 1", "crash was killed by signal 6", "fail ended with status 1: it is broken", "no page ^[[2J7"]
     tap.eq([w for w, g in zip(words, got[1:6]) if w not in str(g)], [], f"{who}: a command that fails says how, and what it said about it", got[1:6])
     tap.ok(len(got) == 7 and got[6].get("text") == "left\n" and not alive(s.home / "left"), f"{who}: what a command leaves running, in a session of its own, is ended with it", got[6:])
     (s.home / "left").unlink(missing_ok=True)

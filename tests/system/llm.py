@@ -248,7 +248,7 @@ def failures(who):
 def lost(who):
     """cordon-ask itself, while a model takes its time: the fault of one call, told to the program as the host's, and gone."""
     d = Desk(who, f"llm: {{timeout: {5 * SLOW}s}}\nbreakers: {{failures: 100}}\n")
-    for sig, category, told in ((signal.SIGKILL, "host", "ended with status"), (signal.SIGSTOP, "timeout", "llm.timeout")):
+    for sig, category, told in ((signal.SIGKILL, "host", "was killed by signal 9"), (signal.SIGSTOP, "timeout", "llm.timeout")):
         before, asks = len(upstream.asked("up-stall")), []
 
         def strike():
