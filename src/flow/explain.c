@@ -120,21 +120,25 @@ static void explain_hint(const struct flow_worker *w)
             rows[i].explain(w);
 }
 
-/* What an interpreter raises that was refused memory; Ruby ends by the last one where it has none for the exception itself. */
+/* What an interpreter raises that was refused memory; Ruby ends by `fatal` where it has none for the exception itself, or for its words. */
 static bool tells_of_memory(const struct flow_worker *w)
 {
     static const struct {
-        const char *type, *text; /* the text begins so */
+        const char *type, *text; /* the text begins so; NULL: there is none */
     } rows[] = {
         {"MemoryError", ""},
+        {"SystemError", "error return without exception set"}, /* of re, where it gets too little */
         {"RangeError", "Out of memory"},
         {"NoMemoryError", ""},
         {"RegexpError", "failed to allocate memory"},
+        {"FiberError", "can't alloc machine stack to fiber"},
         {"fatal", "exception reentered"},
+        {"fatal", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(w->fault_type, rows[i].type) == 0 &&
-            strncmp(w->fault, rows[i].text, strlen(rows[i].text)) == 0)
+            (rows[i].text ? strncmp(w->fault, rows[i].text, strlen(rows[i].text)) == 0
+                          : !w->fault[0]))
             return true;
     return false;
 }

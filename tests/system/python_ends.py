@@ -43,6 +43,8 @@ ROWS = [  # name, source, options, {key: value}, printed
     ("runs to its end", "print('x')", [], {"status": "ok", "exit_code": 0}, "x\n"),
     ("raises", "print('x')\ndef f():\n    return 1 / 0\nf()", [], {"status": "error", "error.type": "ZeroDivisionError", "error.line": 3, "exit_code": 1}, "x\n"),
     ("memory bomb", "print('before')\nx = []\nwhile True: x.append('y' * 10**6)", LONG, {"status": "memory", "layer": "resources", "error.type": "MemoryError"}, "before\n"),
+    *((f"patterns without end in {size} MB", "import re\nx = []\nfor i in range(10**9): x.append(re.compile(f'a{i}(b|c)*'))", [*LONG, "--memory", f"{size}m"], {"status": "memory", "layer": "resources"}, "")
+      for size in (16, 17, 18, 20, 24)),  # the compiler of patterns forgets to say so at some
     ("one huge list", "print('before')\nx = [0] * 10**9", [], {"status": "memory"}, "before\n"),
     ("endless loop", "print('before', end='')\nwhile True: pass", ["--timeout", SOON], {"status": "timeout", "exit_code": -9, "signal": 9, "error.message": f"Execution timeout exceeded ({SOON})"}, "before"),
     ("CPU time", "while True: pass", ["--cpu", SECOND], {"status": "timeout"}, ""),

@@ -82,6 +82,13 @@ def held(who):
         for size in ("16m", "36m", "56m"):  # what finds nothing left differs: a buffer, an exception, a pattern
             r = run(code, "standard", who, "--memory", size, *tapsys.LONG)
             tap.eq((r["status"], r["layer"]), ("memory", "resources"), f"{who}: standard: {size} are too little for: {code.splitlines()[-1]}", r.story())
+    r = run("e = []\nloop { x = (1..3).each; x.next; e << x }\n", "standard", who, "--memory", "64m", "--memory-by", "rlimit", *tapsys.LONG)
+    tap.eq((r["status"], r["layer"]), ("memory", "resources"), f"{who}: standard: fibers without end are ended by their memory", r.story())
+    # what is refused first differs by the limit, and so does what holds a lock of Ruby's just then
+    objects = "a = []\nbegin\n  loop { a << Object.new }\nrescue NoMemoryError\n  a = nil\n  puts 'caught'\nend\n"
+    ends = tapsys.side_by_side(lambda size: run(objects, "standard", who, "--memory", f"{size}m", "--memory-by", "rlimit", *tapsys.LONG), range(16, 64))
+    wrong = [f"{size} MB: {r.story()}" for size, r in ends if r["status"] != "memory" and (r["status"], r["stdout"]) != ("ok", "caught\n")]
+    tap.ok(not wrong, f"{who}: standard: objects without end: from 16 to 63 MB the program catches it, or it is told as memory", *wrong)
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)
     tap.ok("t\n" in r["stdout"] and "process" in {v["layer"] for v in r["violations"]}, f"{who}: open: no process is started, and threads are", r.story())
     r = run("50.times { Thread.new { 1 }.join }\nputs 'all'\n", "open", who)
