@@ -262,9 +262,9 @@ def lost(who):
         got = lines(r)
         tap.ok(len(got) == 2 and got[0][0] == category and told in got[0][1] and isinstance(got[1], dict) and r["status"] == "ok",
                f"{who}: {sig.name} to cordon-ask is an error of that call, category {category}, and the next call is answered", r.story())
-        tap.ok(until(lambda: not traces.alive(asks[0])), f"{who}: nothing is left of it after {sig.name}", traces.below(os.getpid()))
-        tap.ok(upstream.asked("up-stall")[-1].over.wait(proxytest.PATIENCE), f"{who}: its upstream is closed after {sig.name}")
-    tap.eq(d.s.run("audit", "verify", "--json")["ok"], True, f"{who}: the log is whole after both")
+        tap.ok(until(lambda: not traces.alive(asks[0])), f"{who}: nothing is left of a cordon-ask that got {sig.name}", traces.below(os.getpid()))
+        tap.ok(upstream.asked("up-stall")[-1].over.wait(proxytest.PATIENCE), f"{who}: an upstream whose asker got {sig.name} is closed")
+    tap.eq(d.s.run("audit", "verify", "--json")["ok"], True, f"{who}: the log is whole after a killed and a stopped cordon-ask")
     d.close()
 
 
