@@ -227,6 +227,14 @@ static bool was_stopped(const struct flow *f)
     return f->run && jail_run_outcome(f->run)->end == JAIL_END_STOPPED;
 }
 
+/* What a message names is what was in force. */
+static void take_limits(struct flow *f)
+{
+    const struct jail_limits *now = jail_run_limits(f->run);
+    f->little_space = now->memory < f->spec.limits.memory;
+    f->spec.limits = *now;
+}
+
 static int start(struct flow *f, struct err *err)
 {
     struct jail_start start = {.nest = f->req->nest,
@@ -244,6 +252,8 @@ static int start(struct flow *f, struct err *err)
     fd_close(f->channel[1]);
     f->channel[1] = -1;
     f->worker.run = f->run;
+    if (r == 0)
+        take_limits(f);
     return r < 0 || was_stopped(f) ? r : heed(f, err);
 }
 
@@ -306,7 +316,7 @@ static int take_over(struct flow *f, struct jail_child *child, bool fresh, struc
     int r = jail_run_adopt(child, &a, &f->run, err);
     if (r < 0)
         return r;
-    f->spec.limits = *jail_run_limits(f->run); /* what a message names is what was in force */
+    f->spec.limits = *jail_run_limits(f->run); /* of its pool: that it has less is no news */
     flow_worker_init(&f->worker, channel, f->result);
     f->channel[0] = channel;
     f->worker.run = f->run;
@@ -622,6 +632,10 @@ int flow_execute(struct flow *f, struct err *err)
     flow_result_ends(f->result, f->req->profile, f->spec.limits.processes > 0);
     if (f->req->kind != FLOW_EXEC)
         flow_worker_explain(&f->worker, &f->spec.limits);
+    if (f->little_space && f->result->status == FLOW_MEMORY)
+        (void)flow_result_note(f->result,
+                               "its memory is less than was asked for: cordon was started "
+                               "with little address space; raise `ulimit -v`");
     flow_files_explain(f);
     (void)say_who_stopped(f);
     flow_space_end(f);

@@ -130,6 +130,8 @@ void flow_result_done(struct flow_result *r);
 
 /* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
+/* SENTENCE stays where it is. False: it was there already, or there is no room for it. */
+bool flow_result_note(struct flow_result *r, const char *sentence);
 
 void flow_result_take(struct flow_result *r, const struct jail_violation *from);
 

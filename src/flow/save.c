@@ -52,16 +52,14 @@ void flow_save(struct flow *f, int root)
     if (!f->req->save || result->status != FLOW_OK)
         return;
     if (result->violations_total || result->violation_count) {
-        if (result->note_count < FLOW_NOTES_MAX)
-            result->notes[result->note_count++] = not_saved;
+        (void)flow_result_note(result, not_saved);
         return;
     }
     const char *broken = naming_message(f);
-    if (broken && result->note_count < FLOW_NOTES_MAX)
-        result->notes[result->note_count++] = broken;
+    if (broken)
+        (void)flow_result_note(result, broken);
     if (broken && f->req->context->policy->verification == POLICY_VERIFY_STRICT) {
-        if (result->note_count < FLOW_NOTES_MAX)
-            result->notes[result->note_count++] = not_named;
+        (void)flow_result_note(result, not_named);
         return;
     }
     jail_run_own_files(f->run, true);

@@ -27,14 +27,7 @@ static const struct {
 
 static void note(struct flow *f, const char *sentence)
 {
-    struct flow_result *r = f->result;
-    for (size_t i = 0; i < r->note_count; i++)
-        if (r->notes[i] == sentence)
-            return;
-    if (r->note_count == FLOW_NOTES_MAX)
-        return;
-    r->notes[r->note_count++] = sentence;
-    if (f->req->watch.note)
+    if (flow_result_note(f->result, sentence) && f->req->watch.note)
         f->req->watch.note(f->req->watch.ctx, sentence);
 }
 

@@ -304,17 +304,12 @@ _Static_assert(sizeof notes / sizeof *notes <= FLOW_NOTES_MAX, "a result has roo
 static bool take_note(struct flow_worker *w, struct wire_reader *r)
 {
     char id[48];
-    struct flow_result *result = w->result;
     wire_get_text(r, id, sizeof id);
-    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
-        if (strcmp(notes[i].id, id) != 0)
-            continue;
-        for (size_t k = 0; k < result->note_count; k++)
-            if (result->notes[k] == notes[i].sentence)
-                return true; /* once is enough */
-        result->notes[result->note_count++] = notes[i].sentence;
-        return true;
-    }
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (strcmp(notes[i].id, id) == 0) {
+            (void)flow_result_note(w->result, notes[i].sentence);
+            return true;
+        }
     return false;
 }
 

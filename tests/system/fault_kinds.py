@@ -201,6 +201,9 @@ class LittleMemory(Fault):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (self.size, self.size))
 
     def excuses(self, command, run):
+        answer = command.answer(run)
+        if isinstance(answer, dict) and answer.get("status") == "memory":
+            return any("ulimit -v" in note for note in answer["notes"])
         # a program that is too large for its loader is ended by the kernel before it is one
         return run.code == -signal.SIGSEGV and self.size < 5 << 20 and not run.out
 

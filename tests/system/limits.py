@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 
@@ -101,6 +102,14 @@ for who in tapsys.users():
            f"{who}: 2 GB at once, of 512 MB, without a cgroup", run.story())
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", f"try: {big}\nexcept MemoryError: print('less then')"], who)
     tap.ok(run["status"] == "ok" and run["stdout"] == "less then\n" and run.rules() == ["limit.memory"], f"{who}: a program that copes with a MemoryError at 2 GB ends ok, and the limit is listed", run.story())
+    # less than was asked for, by the caller's own doing: that is the limit then, and told as such
+    little = lambda: resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+    for what, words in (("run", ["run", "--json", "--profile", "standard", "-c", "x = [bytearray(1 << 20) for i in range(400)]"]),
+                        ("exec", ["exec", "--json", "--", "/usr/bin/python3", "-S", "-c", "x = [bytearray(1 << 20) for i in range(400)]"])):
+        run = tapsys.cordon(programs, words, who, preexec_fn=little)
+        tap.ok(run["status"] == "memory" and any("ulimit -v" in n for n in run["notes"] or ()), f"{who}: {what} where the caller has a lower limit of its own", run.story())
+        twin = tapsys.cordon(programs, [*words[:-1], "x = [bytearray(1 << 20) for i in range(40)]"], who, preexec_fn=little)
+        tap.ok(twin["status"] == "ok" and not twin["notes"], f"{who}: twin: {what} that is content with it", twin.story())
     many = ("import threading\nb = threading.Barrier(13)\ndef allocates():\n    x = [bytearray(700) for i in range(100)]\n    b.wait()\n    b.wait()\n"
             "for i in range(12): threading.Thread(target=allocates, daemon=True).start()\nb.wait()\nraise KeyError\n")
     run = tapsys.exec_json(programs, ["--memory-by", "rlimit"], ["/usr/bin/python3", "-S", "-c", many], who)

@@ -58,6 +58,16 @@ void jail_run_empty(struct jail_run *run)
         run->fd[s] = -1;
 }
 
+/* A caller's own `ulimit -v` holds for the run, too (sys/rlimit.h). Where that is lower it is the limit, and is told as it; what
+ * does not even have room for a worker is for that to say (worker_exit.c). */
+static void heed_own_limit(struct jail_limits *l)
+{
+    struct rlimit own;
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_max > l->space &&
+        own.rlim_max - l->space < l->memory)
+        l->memory = own.rlim_max - l->space;
+}
+
 /* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed
  * (more than one process: no rlimit counts them together), else the address space of the one
  * process. */
@@ -289,6 +299,8 @@ static int prepare(struct jail_run *run, const struct jail_start *start, struct 
         const uint64_t ids = jail_identity_of_template(&run->id);
         run->spec.ids = run->spec.alone ? 0 : ids; /* what is shared is mapped to one id */
     }
+    if (r == 0 && run->spec.kind != JAIL_KIND_TEMPLATE)
+        heed_own_limit(&run->spec.limits);
     if (r == 0)
         r = choose_memory(run, start->memory_by, err);
     if (r == 0 && run->spec.mode == JAIL_LANDLOCK)
