@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/units.h"
 #include "sys/fd.h"
 
 #include <fcntl.h>
@@ -15,13 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define JUDGE_MS 10000 /* a parser that takes longer is a refusal */
-#define START_MS                                                                                   \
-    100 /* a start and a verdict may take so long: less may be over before the program begins */
-#define LAST_WORD_MS 1000 /* from the end of a child's channel to the word of its end */
+#define JUDGE_MS     10000 /* a parser that takes longer is a refusal */
+#define LAST_WORD_MS 1000  /* from the end of a child's channel to the word of its end */
 #define OVERDUE_STEPS                                                                              \
     64 /* that what was there in time may take: who talks without end is late all the same */
 
@@ -222,11 +218,6 @@ static int plan_worker(struct flow *f, struct err *err)
     return 0;
 }
 
-static bool was_stopped(const struct flow *f)
-{
-    return f->run && jail_run_outcome(f->run)->end == JAIL_END_STOPPED;
-}
-
 /* What a message names is what was in force. */
 static void take_limits(struct flow *f)
 {
@@ -254,54 +245,7 @@ static int start(struct flow *f, struct err *err)
     f->worker.run = f->run;
     if (r == 0)
         take_limits(f);
-    return r < 0 || was_stopped(f) ? r : heed(f, err);
-}
-
-/* `cordon stop` ended it: who did it, when, and what to do. False: it was something else. */
-static bool say_who_stopped(struct flow *f)
-{
-    struct gate_stop_info info = {0};
-    struct tm tm;
-    char text[380], when[32] = "?";
-    if (!was_stopped(f) || !f->req->context->gate)
-        return false;
-    gate_stop_read(f->req->context->gate, &info);
-    if (!info.stopped)
-        return false;
-    time_t since = (time_t)info.since;
-    if (gmtime_r(&since, &tm))
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    snprintf(text, sizeof text,
-             "stopped by %.100s at %s%s%.160s; runs begin again after `cordon resume`", info.who,
-             when, info.why[0] ? ": " : "", info.why);
-    flow_result_say(f->result, FLOW_ERROR, GATE_LAYER, "EARLY_ABORT", "Stopped", text);
-    return true;
-}
-
-/* It ended before it could be told to go, and the host did not do it (retry.c): the judge died of the
- * program, or the caller stopped it. */
-static int died_early(struct flow *f)
-{
-    struct flow_result *r = f->result;
-    const struct jail_outcome *o = jail_run_outcome(f->run);
-    char text[300];
-    if (f->worker.state == FLOW_WORKER_BROKEN || (o->end == JAIL_END_STOPPED && !f->late)) {
-        flow_result_outcome(r, o, &f->spec.limits);
-        if (o->end == JAIL_END_STOPPED && f->worker.state != FLOW_WORKER_BROKEN)
-            (void)say_who_stopped(f);
-        else /* left over from the call before */
-            flow_worker_explain(&f->worker, &f->spec.limits);
-        r->ran = false;
-        return FLOW_STOP;
-    }
-    snprintf(text, sizeof text, "the judge %s; nothing was run",
-             o->end == JAIL_END_SIGNAL || o->end == JAIL_END_EXIT ? "died" : "exceeded its limits");
-    struct flow_violation v = {.layer = "input", .rule = "judge.died"};
-    snprintf(v.detail, sizeof v.detail, "%s", text);
-    snprintf(v.hint, sizeof v.hint, "write a smaller or simpler program");
-    flow_result_violation(r, &v);
-    flow_result_say(r, FLOW_BLOCKED, "input", "CODE", "ValidationError", text);
-    return FLOW_STOP;
+    return r < 0 || flow_was_stopped(f) ? r : heed(f, err);
 }
 
 /* ---- three ways to a locked child ---- */
@@ -365,7 +309,7 @@ int flow_child_build(struct flow *f, struct err *err)
     int r = plan_worker(f, err);
     if (r == 0)
         r = start(f, err);
-    return r < 0 || was_stopped(f) || !f->spec.locks_itself ? r : send_environ(f, err);
+    return r < 0 || flow_was_stopped(f) || !f->spec.locks_itself ? r : send_environ(f, err);
 }
 
 /* 1: it has its job, and is at work on it. 0: it died before it was ready, and has seen nothing of it. */
@@ -469,63 +413,27 @@ static void await_end(struct flow *f)
     jail_run_stop(f->run);
 }
 
-/* Whoever allows so little is told that the time was over: neither host nor judge are to blame. */
-static bool too_short(const struct flow *f)
-{
-    return !flow_in_session(f) && f->spec.limits.wall_ms < START_MS &&
-           jail_run_outcome(f->run)->end == JAIL_END_WALL;
-}
-
-/* The caller's limit was over before the program began, which says nothing of the program: a judge has a limit of its own. */
-static int over_before(struct flow *f)
-{
-    flow_result_outcome(f->result, jail_run_outcome(f->run), &f->spec.limits);
-    f->result->ran = false;
-    return FLOW_STOP;
-}
-
-/* It would die or not come to an end before its first word, each time in another way: the caller is told the one reason. */
-static bool lacks_memory(const struct flow *f)
-{
-    return !flow_in_session(f) && f->run && f->spec.limits.memory < f->language->least &&
-           strncmp(jail_run_outcome(f->run)->memory_enforced_by, "rlimit", 6) == 0;
-}
-
-static int refuse_memory(struct flow *f, struct err *err)
-{
-    char has[UNITS_TEXT], least[UNITS_TEXT];
-    jail_run_stop(f->run);
-    units_bytes_text(f->spec.limits.memory, has);
-    units_bytes_text(f->language->least, least);
-    err_set(err, ERR_LIMIT,
-            "the interpreter of %s does not start within a memory of %s, where no cgroup bounds it "
-            "(memory_by: rlimit); the least is %s",
-            f->language->title, has, least);
-    err_layer(err, "resources");
-    return ERR_LIMIT;
-}
-
 int flow_child_judge(struct flow *f, struct err *err)
 {
     f->late = false;
     int given = put_to_work(f, err);
     if (given < 0)
-        return say_who_stopped(f) ? FLOW_STOP : given;
-    if (lacks_memory(f))
-        return refuse_memory(f, err);
+        return flow_say_who_stopped(f) ? FLOW_STOP : given;
+    if (flow_unbegun_lacks_memory(f))
+        return flow_unbegun_refuse_memory(f, err);
     if (given && carry(f, FLOW_WORKER_JUDGING, JUDGE_MS) && f->worker.state == FLOW_WORKER_JUDGED)
         return flow_verdict(f);
     if (!f->late)
         await_end(f);
-    if (too_short(f))
-        return over_before(f);
+    if (flow_unbegun_too_short(f))
+        return flow_unbegun_over(f);
     if (flow_lost(f, !given && f->result->warm))
         return FLOW_GO_ON; /* the next step takes it up */
     const struct jail_outcome *o = jail_run_outcome(f->run);
     if (o->end == JAIL_END_WALL || o->end == JAIL_END_CPU) /* the machine is slow for that limit */
-        return over_before(f);
-    if (given || flow_in_session(f) || (was_stopped(f) && !f->late))
-        return died_early(f);
+        return flow_unbegun_over(f);
+    if (given || flow_in_session(f) || (flow_was_stopped(f) && !f->late))
+        return flow_unbegun_died(f);
     if (o->end == JAIL_END_EXIT &&
         o->exit_code == JAIL_LOADER_FAILED) /* executed behind its locks */
         jail_tell_exit(o->exit_code, err);
@@ -595,7 +503,8 @@ static int release(struct flow *f, bool exec, struct err *err)
         r = jail_run_step_down(f->run, err);
     if (r == 0 && !exec)
         r = flow_calls_watch(f, err);
-    if (r == 0 && !was_stopped(f)) /* while its jail was built: then there is no loop to watch in */
+    if (r == 0 &&
+        !flow_was_stopped(f)) /* while its jail was built: then there is no loop to watch in */
         r = flow_space_watch(f, err);
     if (r == 0)
         r = heed_keys(f, err);
@@ -607,7 +516,7 @@ int flow_execute(struct flow *f, struct err *err)
     bool exec = f->req->kind == FLOW_EXEC;
     if (!exec &&
         jail_run_step(f->run, 0)) { /* the worker waited for the gate: it may have died meanwhile */
-        int next = flow_lost(f, true) ? flow_retry(f, err) : died_early(f);
+        int next = flow_lost(f, true) ? flow_retry(f, err) : flow_unbegun_died(f);
         if (next != FLOW_GO_ON)
             return next;
     }
@@ -637,7 +546,7 @@ int flow_execute(struct flow *f, struct err *err)
                                "its memory is less than was asked for: cordon was started "
                                "with little address space; raise `ulimit -v`");
     flow_files_explain(f);
-    (void)say_who_stopped(f);
+    (void)flow_say_who_stopped(f);
     flow_space_end(f);
     return FLOW_GO_ON;
 }

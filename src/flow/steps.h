@@ -285,6 +285,15 @@ void flow_lease_connect_last(struct flow *f); /* where flow_connect does not */
 bool flow_lease_order(struct flow *f);        /* false: there is no holder, or none that fits */
 bool flow_lease_take(struct flow *f, struct jail_child *ret_child); /* false: it has none */
 
+/* unbegun.c: a program that did not begin, or was stopped. Those that give an int are the end of the run. */
+bool flow_was_stopped(const struct flow *f);
+bool flow_say_who_stopped(struct flow *f); /* false: it was not `cordon stop` */
+int flow_unbegun_died(struct flow *f);
+bool flow_unbegun_too_short(const struct flow *f);
+int flow_unbegun_over(struct flow *f);
+bool flow_unbegun_lacks_memory(const struct flow *f);
+int flow_unbegun_refuse_memory(struct flow *f, struct err *err);
+
 /* child.c: a locked child that waits, and everything about its life. */
 int flow_start(struct flow *f, struct err *err);
 int flow_check(struct flow *f, struct err *err);

@@ -126,12 +126,14 @@ static void parser_failed(struct judge *j)
         place = (struct text_place){number(value, "lineno"), number(value, "offset")};
     } else {
         const char *name = type && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : "unknown";
-        bool deep = type && (PyErr_GivenExceptionMatches(type, PyExc_RecursionError) ||
-                             PyErr_GivenExceptionMatches(type, PyExc_MemoryError));
-        snprintf(text, sizeof text, "%s (%.60s)",
+        /* the parser says MemoryError for both */
+        const bool memory = type && PyErr_GivenExceptionMatches(type, PyExc_MemoryError);
+        const bool deep =
+            memory || (type && PyErr_GivenExceptionMatches(type, PyExc_RecursionError));
+        snprintf(text, sizeof text, "%s%s (%.60s)",
                  deep ? "the program is nested too deeply for the parser"
                       : "the parser cannot read the program",
-                 name);
+                 memory ? ", or is too large for its memory" : "", name);
     }
     Py_XDECREF(type);
     Py_XDECREF(value);
