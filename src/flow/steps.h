@@ -88,9 +88,9 @@ struct flow {
     struct statx_timestamp released; /* when its program was told to go, in the time of files */
     struct output_clean clean[2];
     bool cleaning, executing;    /* executing: the program was started */
+    bool little_space;           /* it has less memory than was asked for: our own `ulimit -v` */
     int failed;                  /* the error that ended a step, or 0 */
     bool late;                   /* our own clock ended the child */
-    bool little_space;           /* it has less memory than was asked for: our own `ulimit -v` */
     bool is_calling, calls_over; /* a tool is waited for; a call past the budget is on record */
     bool again;                  /* a child was lost, and replaced */
     char filter[48];             /* of a cold worker */
