@@ -74,17 +74,6 @@ void flow_result_violation(struct flow_result *r, const struct flow_violation *v
     r->violation_count++;
 }
 
-bool flow_result_note(struct flow_result *r, const char *sentence)
-{
-    for (size_t i = 0; i < r->note_count; i++)
-        if (r->notes[i] == sentence)
-            return false;
-    if (r->note_count == FLOW_NOTES_MAX)
-        return false;
-    r->notes[r->note_count++] = sentence;
-    return true;
-}
-
 void flow_result_say(struct flow_result *r, enum flow_status status, const char *layer,
                      const char *category, const char *type, const char *reason)
 {

@@ -131,7 +131,16 @@ void flow_result_done(struct flow_result *r);
 /* Past 2 * LIMIT_VIOLATIONS they are counted, not kept. */
 void flow_result_violation(struct flow_result *r, const struct flow_violation *v);
 /* SENTENCE stays where it is. False: it was there already, or there is no room for it. */
-bool flow_result_note(struct flow_result *r, const char *sentence);
+static inline bool flow_result_note(struct flow_result *r, const char *sentence)
+{
+    for (size_t i = 0; i < r->note_count; i++)
+        if (r->notes[i] == sentence)
+            return false;
+    if (r->note_count == FLOW_NOTES_MAX)
+        return false;
+    r->notes[r->note_count++] = sentence;
+    return true;
+}
 
 void flow_result_take(struct flow_result *r, const struct jail_violation *from);
 
