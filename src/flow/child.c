@@ -221,8 +221,8 @@ static int plan_worker(struct flow *f, struct err *err)
 /* What a message names is what was in force. */
 static void take_limits(struct flow *f)
 {
-    const struct jail_limits *now = jail_run_limits(f->run);
-    f->little_space = now->memory < f->spec.limits.memory;
+    const struct jail_limits *now = jail_run_limits(f->run), *asked = &f->spec.limits;
+    f->little_space = now->memory + now->space < asked->memory + asked->space;
     f->spec.limits = *now;
 }
 

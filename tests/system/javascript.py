@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import resource
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,11 @@ def held(who):
         tap.eq((r["status"], r["stdout"]), ("ok", "x" * 10 + "\n"), f"{who}: {profile}: a small program runs in the least that is named", r.story())
         r = run("for (;;) console.log('x'.repeat(10000));\n", profile, who, *tapsys.LONG)
         tap.eq(r["status"], "output", f"{who}: {profile}: output without end is ended", r.story())
+    # less address space than was asked for, by the caller's own doing: not the program's fault
+    little = lambda size: tapsys.cordon(programs, ["run", "--json", "--lang", "javascript", "-"], who, text="const x = [" + "[1, {a: 2}], " * 2500 + "];\nconsole.log(1);\n", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size << 20, size << 20)))
+    for size in (64, 120, 180):
+        r = little(size)
+        tap.ok(r["status"] == "refused" and "ulimit -v" in r["reason"] and r["error"]["category"] == "HOST", f"{who}: a judge that dies where the caller has {size} MB of addresses is told as the host's fault", r.story())
     for size, profile in [(98, "strict"), *((n, "standard") for n in (96, 98, 100, 104, 110, 120))]:  # the engine looks at the answer to few of its requests
         r = run("const a = [];\nfor (let i = 0; ; i++) a.push({ ['k' + i]: 1, ['j' + i]: 2 });\n", profile, who, "--memory", f"{size}m", *tapsys.LONG)
         tap.ok(r["status"] == "memory" and r["usage"]["memory_mb"] < size, f"{who}: {profile}: shapes of objects without end are ended by {size} MB of memory", r.story())

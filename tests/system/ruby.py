@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import sys
 import tempfile
 
@@ -89,6 +90,13 @@ def held(who):
     ends = tapsys.side_by_side(lambda size: run(objects, "standard", who, "--memory", f"{size}m", "--memory-by", "rlimit", *tapsys.LONG), range(16, 64))
     wrong = [f"{size} MB: {r.story()}" for size, r in ends if r["status"] != "memory" and (r["status"], r["stdout"]) != ("ok", "caught\n")]
     tap.ok(not wrong, f"{who}: standard: objects without end: from 16 to 63 MB the program catches it, or it is told as memory", *wrong)
+    # less address space than was asked for, by the caller's own doing: not the program's fault
+    little = lambda size: tapsys.cordon(programs, ["run", "--json", "--lang", "ruby", "-"], who, text="x = [" + "[1, {1 => 2}], " * 2500 + "]\nputs 1\n", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size << 20, size << 20)))
+    for size in (20, 30):
+        r = little(size)
+        tap.ok(r["status"] == "refused" and "ulimit -v" in r["reason"] and r["error"]["category"] == "HOST", f"{who}: a judge that dies where the caller has {size} MB of addresses is told as the host's fault", r.story())
+    r = little(80)
+    tap.eq((r["status"], r["stdout"]), ("ok", "1\n"), f"{who}: a program that has room enough in 80 MB of addresses runs", r.story())
     r = run("begin\n  system('true')\nrescue SystemCallError => e\n  puts e.class\nend\nbegin\n  Thread.new { puts 't' }.join\nrescue ThreadError\n  puts 'none'\nend\n", "open", who)
     tap.ok("t\n" in r["stdout"] and "process" in {v["layer"] for v in r["violations"]}, f"{who}: open: no process is started, and threads are", r.story())
     r = run("50.times { Thread.new { 1 }.join }\nputs 'all'\n", "open", who)

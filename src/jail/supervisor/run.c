@@ -58,14 +58,15 @@ void jail_run_empty(struct jail_run *run)
         run->fd[s] = -1;
 }
 
-/* A caller's own `ulimit -v` holds for the run, too (sys/rlimit.h). Where that is lower it is the limit, and is told as it; what
- * does not even have room for a worker is for that to say (worker_exit.c). */
+/* A caller's own `ulimit -v` holds for the run, too (sys/rlimit.h). Where that is lower, all of it is the limit, and told as it. */
 static void heed_own_limit(struct jail_limits *l)
 {
     struct rlimit own;
-    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_max > l->space &&
-        own.rlim_max - l->space < l->memory)
-        l->memory = own.rlim_max - l->space;
+    if (getrlimit(RLIMIT_AS, &own) < 0 || own.rlim_max >= l->memory + l->space)
+        return;
+    if (own.rlim_max < l->memory)
+        l->memory = own.rlim_max;
+    l->space = own.rlim_max - l->memory;
 }
 
 /* What bounds memory. `auto` takes a cgroup where it is free (version 2: born in it) or needed
